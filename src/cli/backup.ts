@@ -6,7 +6,6 @@ import { isEmbedded } from '../engine-urls.ts'
 import { lockDataFolder } from '../engines/data-folder.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { idSource } from '../kit/commands/ids.ts'
-import type { reportOf } from '../roles/backup.ts'
 import { openedParts } from '../roles/close-all.ts'
 import { askControl } from './control-socket.ts'
 import { parseOptions } from './credentials.ts'
@@ -63,7 +62,7 @@ export const restoreCommand = async (args: readonly string[]): Promise<number> =
   }
 }
 
-const backupAlone = async (config: Config, folder: string): Promise<ReturnType<typeof reportOf>> => {
+const backupAlone = async (config: Config, folder: string) => {
   const { openFiles, openHistory, openLog, openTables } = await import('../open-engines.ts')
   const { backUp, reportOf } = await import('../roles/backup.ts')
   const { readLogOrigin } = await import('../kit/consumers/log-origin.ts')

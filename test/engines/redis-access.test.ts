@@ -14,7 +14,6 @@ import { until } from '../support/service.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { whenUp } from '../support/when-up.ts'
 
-
 /** A little of everything that a store does. */
 const use = async (tables: TableStore): Promise<unknown[]> => {
   await tables.declare({ name: 'things', version: 1, equality: ['color'], range: ['no'], text: ['color'] })

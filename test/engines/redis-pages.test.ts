@@ -20,7 +20,6 @@ import { openClient, openRedisServer, withoutRedis as skip } from '../support/re
 import { until } from '../support/service.ts'
 import { whenUp } from '../support/when-up.ts'
 
-
 const opened = async (t: Test) => {
   const folder = folderOf(t)
   let server = await openRedisServer(folder)

@@ -14,7 +14,6 @@ import { ringOf } from '../support/ring.ts'
 const holds = (input: ShapeInput, lng: number, lat: number): boolean =>
   shapeContains(makeShape(input), toE7(lng), toE7(lat))
 
-
 test('the boundary is inside: vertices and edges, of holes too', async (t) => {
   const fence: ShapeInput = { type: 'Polygon', coordinates: [ringOf(0, 0, 10, 10), ringOf(2, 2, 4, 4)] }
   for (const [lng, lat] of [
@@ -114,9 +113,7 @@ test('even-odd within a polygon, union over a MultiPolygon, rings that touch', a
 test('across the antimeridian and at the poles', async (t) => {
   const fiji: ShapeInput = {
     type: 'Polygon',
-    coordinates: [
-      ringOf(178, -19, -179, -16),
-    ],
+    coordinates: [ringOf(178, -19, -179, -16)],
   }
   for (const lng of [178, 179, 180, -180, -179.5, -179]) t.equal(holds(fiji, lng, -17), true, `${lng}`)
   for (const lng of [0, 177.9, -178.9, 90]) t.equal(holds(fiji, lng, -17), false, `${lng}`)

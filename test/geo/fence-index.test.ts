@@ -123,9 +123,7 @@ const move = (random: () => number, place: Place, { fences }: Version, tracker: 
 const box = (w: number, s: number, e: number, n: number): Shape => {
   const input: ShapeInput = {
     type: 'Polygon',
-    coordinates: [
-      ringOf(w, s, e, n),
-    ],
+    coordinates: [ringOf(w, s, e, n)],
   }
   if (validateShape(input)) throw new Error('not a shape')
   return makeShape(input)

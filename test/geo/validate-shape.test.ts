@@ -191,12 +191,7 @@ test('rings that cross themselves, and rings that only touch', async (t) => {
     '/coordinates/0',
     'across the antimeridian',
   )
-  t.equal(
-    pathOf(
-      polygon(ringOf(179, 0, -179, 2)),
-    ),
-    undefined,
-  )
+  t.equal(pathOf(polygon(ringOf(179, 0, -179, 2))), undefined)
   t.equal(
     pathOf(
       polygon([
@@ -365,11 +360,7 @@ test('rings without area, however they are drawn', async (t) => {
       ],
       true,
     ],
-    [
-      'along the pole',
-      ringOf(-180, -60, 180, -90),
-      true,
-    ],
+    ['along the pole', ringOf(-180, -60, 180, -90), true],
   ] as [string, Position[], boolean][]) {
     const found = validateShape(polygon(ring))
     if (hasArea) t.equal(found, undefined, what)
@@ -436,12 +427,7 @@ test('holes outside their ring', async (t) => {
     [0, 10],
     [0, 0],
   ]
-  t.equal(
-    pathOf(
-      polygon(teeth, ringOf(2, 5, 7, 4)),
-    ),
-    undefined,
-  )
+  t.equal(pathOf(polygon(teeth, ringOf(2, 5, 7, 4))), undefined)
   const comb: Position[] = [
     [0, 0],
     [10, 0],
@@ -453,31 +439,9 @@ test('holes outside their ring', async (t) => {
     [0, 10],
     [0, 0],
   ]
-  t.equal(
-    pathOf(
-      polygon(comb, ringOf(2, 5, 8, 4)),
-    ),
-    undefined,
-    'along the bottom of a gap',
-  )
-  t.equal(
-    pathOf(
-      polygon(
-        ringOf(179, 0, -179, 2),
-        ringOf(-179.8, 0.5, -179.5, 1),
-      ),
-    ),
-    undefined,
-  )
-  t.equal(
-    pathOf(
-      polygon(
-        ringOf(179, 0, -179, 2),
-        ringOf(178.5, 0.5, 178.8, 1),
-      ),
-    ),
-    '/coordinates/1',
-  )
+  t.equal(pathOf(polygon(comb, ringOf(2, 5, 8, 4))), undefined, 'along the bottom of a gap')
+  t.equal(pathOf(polygon(ringOf(179, 0, -179, 2), ringOf(-179.8, 0.5, -179.5, 1))), undefined)
+  t.equal(pathOf(polygon(ringOf(179, 0, -179, 2), ringOf(178.5, 0.5, 178.8, 1))), '/coordinates/1')
 })
 
 test('the sweep agrees with every edge against every edge', async (t) => {

@@ -112,9 +112,7 @@ test('an import of geofences, killed between every two appends and repeated unde
   const { log } = await open(t)
   const shapes = new ShapeChecker(systemClock)
   t.teardown(() => shapes.close())
-  const square = (at: number) => [
-    ringOf(at, 0, at + 0.01, 0.01),
-  ]
+  const square = (at: number) => [ringOf(at, 0, at + 0.01, 0.01)]
   const features = [1, 2, 3, 4].map((at) => ({
     type: 'Feature',
     properties: { name: `n ${at}` },

@@ -7,9 +7,7 @@ import { ringOf } from '../support/ring.ts'
 const MINUTE = 60_000
 const square = (lng: number, lat: number, half = 0.01) => ({
   type: 'Polygon',
-  coordinates: [
-    ringOf(lng - half, lat - half, lng + half, lat + half),
-  ],
+  coordinates: [ringOf(lng - half, lat - half, lng + half, lat + half)],
 })
 
 const open = async (

@@ -218,10 +218,7 @@ test('bad points, bodies and shapes get their answers and disturb nobody', { tim
       t.match({ status: answer.status, json: answer.json }, { status: 400, json: { code: 'invalid', message } }, what)
     }
     const accepted: [string, Json][] = [
-      [
-        'across ±180',
-        polygon(ringOf(179, 0, -179, 1)),
-      ],
+      ['across ±180', polygon(ringOf(179, 0, -179, 1))],
       ['20,000 positions', polygon(many(20_000))],
       ['a hole that touches', polygon(square(0, 0, 2), square(0, 0, 1))],
     ]

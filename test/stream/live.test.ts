@@ -8,9 +8,7 @@ import { ringOf } from '../support/ring.ts'
 const SECOND = 1_000
 const square = (lng: number, lat: number, half = 0.01) => ({
   type: 'Polygon',
-  coordinates: [
-    ringOf(lng - half, lat - half, lng + half, lat + half),
-  ],
+  coordinates: [ringOf(lng - half, lat - half, lng + half, lat + half)],
 })
 
 const eventsOf = ({ messages }: OpenSocket, id: string): Json[] =>

@@ -64,12 +64,7 @@ class ClickhouseHistory implements HistoryStore {
   private queries = 0
   private writes = 0
 
-  constructor({
-    url,
-    queueMax = 64,
-    deadlineMs = 300_000,
-    quietMs = 5_000,
-  }: ClickhouseOptions) {
+  constructor({ url, queueMax = 64, deadlineMs = 300_000, quietMs = 5_000 }: ClickhouseOptions) {
     this.queueMax = queueMax
     const address = new URL(url)
     this.cluster = address.searchParams.get('cluster') ?? undefined

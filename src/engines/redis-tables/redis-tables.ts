@@ -1,6 +1,15 @@
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import type { Examination } from '../examination.ts'
-import { type Checkpoint, type CheckpointMove, type Find, type Found, isRowId, type StoredRow, type TableStore, type Taken } from '../table-store.ts'
+import {
+  type Checkpoint,
+  type CheckpointMove,
+  type Find,
+  type Found,
+  isRowId,
+  type StoredRow,
+  type TableStore,
+  type Taken,
+} from '../table-store.ts'
 import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'

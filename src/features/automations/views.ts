@@ -120,11 +120,22 @@ export const evolveRow = (
       return changedRow(next, data as AutomationChanged, position)
     case AUTOMATION_SECRET_ROTATED: {
       const { secret, previousUntil, at } = data as AutomationSecretRotated
-      return { ...next, secret, previousSecret: { secret: row.secret, until: previousUntil }, updatedAt: formatTime(at) }
+      return {
+        ...next,
+        secret,
+        previousSecret: { secret: row.secret, until: previousUntil },
+        updatedAt: formatTime(at),
+      }
     }
     case AUTOMATION_DEACTIVATED: {
       const { reason, at } = data as AutomationDeactivated
-      return { ...next, isActive: false, trigger: undefined, notice: { reason, at: formatTime(at) }, updatedAt: formatTime(at) }
+      return {
+        ...next,
+        isActive: false,
+        trigger: undefined,
+        notice: { reason, at: formatTime(at) },
+        updatedAt: formatTime(at),
+      }
     }
     default:
       return next

@@ -16,7 +16,6 @@ import {
   type BacktestProgressed,
   type BacktestRequested,
   type BacktestResult,
- 
   type BacktestStarted,
 } from './events.ts'
 import { evolveBacktest, hasEnded, type BacktestRow } from './views.ts'

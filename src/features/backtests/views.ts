@@ -17,7 +17,6 @@ import {
   type BacktestProgressed,
   type BacktestRequested,
   type BacktestResult,
- 
   type BacktestStarted,
 } from './events.ts'
 

@@ -1,6 +1,6 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { filesOf } from '../../kit/files/attached-file.ts'
-import { uploadRoute } from '../../kit/files/upload-route.ts'
+import { uploadRoute } from '../../kit/resource/upload-route.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
 import type { Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'

@@ -61,7 +61,12 @@ const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<voi
   const row = await rows.get<GeofenceRow>(GEOFENCES.name, organizationId, id)
   if (row === undefined) return
   const { shape, attributes, ...rest } = changes
-  rows.put(GEOFENCES.name, organizationId, id, { ...row, ...rest, version: event.revision + 1, updatedAt: formatTime(at) })
+  rows.put(GEOFENCES.name, organizationId, id, {
+    ...row,
+    ...rest,
+    version: event.revision + 1,
+    updatedAt: formatTime(at),
+  })
   if (shape === undefined && attributes === undefined) return
   const details: Row = { ...(await rows.get(GEOFENCE_DETAILS.name, organizationId, id)) }
   if (shape !== undefined) {

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import { integer, objectSchema, optional, patchSchema } from '../../kernel/schema.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'

@@ -11,7 +11,6 @@ import type { SessionBegan } from './events.ts'
 import { openMemberships } from './identity.ts'
 import { revocationOf } from './sessions.ts'
 
-
 const SESSION_SCHEMA = answered(
   'OwnSession',
   {

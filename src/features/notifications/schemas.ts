@@ -1,6 +1,5 @@
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
-
 export const NOTIFICATION = answered(
   'Notification',
   {

@@ -5,7 +5,7 @@ import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { filesOf } from '../../kit/files/attached-file.ts'
-import { shownFile } from '../../kit/files/upload-route.ts'
+import { shownFile } from '../../kit/resource/upload-route.ts'
 import { chooseFields, FIELDS_QUERY, idSchema } from '../../kit/http/list-query.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
 import { answered, DATE_TIME, envelope, STREAM_PAGE_MEMBERS } from '../../kit/http/page-members.ts'
@@ -33,7 +33,6 @@ const BATCH_EVENTS = 50
 const LIMIT_MAX = 500
 /** So much is read for one page, whatever its limit. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
-
 
 const ENTRY = answered('TaskHistoryEntry', {
   at: { ...DATE_TIME, description: 'When it happened, at the device.' },

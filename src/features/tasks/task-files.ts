@@ -1,7 +1,7 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { type AttachedFile, assertFits, assertRoom, filesOf } from '../../kit/files/attached-file.ts'
-import { uploadRoute } from '../../kit/files/upload-route.ts'
+import { uploadRoute } from '../../kit/resource/upload-route.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
 import type { Route } from '../../kit/http/route.ts'
 import { seesRow } from '../../kit/http/list-query.ts'
@@ -29,12 +29,7 @@ export const taskUploadRoute = (services: ResourceServices, writer: TaskWriter, 
   })
 
 /** A task with one more file. @throws Failure invalid with `/componentId`, unsupported_type */
-const attached = (
-  before: TaskValues,
-  flow: FlowContent,
-  componentId: string,
-  file: AttachedFile,
-): TaskValues => {
+const attached = (before: TaskValues, flow: FlowContent, componentId: string, file: AttachedFile): TaskValues => {
   const files = filesOf(before)
   if (files.some(({ _id }) => _id === file._id)) return before
   const component = componentsOf(flow).find(({ id }) => id === componentId)

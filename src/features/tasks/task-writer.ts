@@ -19,7 +19,14 @@ import type { Change, Deletion, Making, ResourceWrites, WriteOrigin, Written } f
 import { type DataTypeRow, DATA_TYPES } from '../data/views.ts'
 import { componentsOf, flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees, keptIds } from './assignees.ts'
-import { defaultComponents, fillComponents, fromRecord, missingComponents, sourceOf, sourceRecord } from './components.ts'
+import {
+  defaultComponents,
+  fillComponents,
+  fromRecord,
+  missingComponents,
+  sourceOf,
+  sourceRecord,
+} from './components.ts'
 import { decideMove, type Move, MoveRefused } from './moves.ts'
 import { assertPlace } from './place.ts'
 import { task } from './task.ts'

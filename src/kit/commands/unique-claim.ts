@@ -103,7 +103,8 @@ export class ClaimTaker {
     for (let tries = 0; tries < TRIES; tries++) {
       const { claimant, events } = await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
-      if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant)))) throw taken(`/${claim.field}`)
+      if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant))))
+        throw taken(`/${claim.field}`)
       const fact = { type: `${claim.noun}KeyClaimed`, data: { owner: this.owner, version } satisfies Claimant }
       const { ids, metadata } = this.context
       if ((await appendFacts(this.log, claim.stream, [fact], [ids.next()], events, metadata)) === undefined) continue

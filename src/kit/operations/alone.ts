@@ -26,8 +26,7 @@ export const alone = async <Result>(
   const row = { table: OWNERS.name, scope: NO_ORGANIZATION, id: name }
   const mine = () => ({ ...row, row: { owner }, expiresAt: clock.now() + LIFE_MS })
   await tables.declare(OWNERS)
-  while ((await tables.putIfAbsent(mine())) !== undefined)
-    await pause(clock, POLL_MS)
+  while ((await tables.putIfAbsent(mine())) !== undefined) await pause(clock, POLL_MS)
   let signing: Promise<void> = Promise.resolve()
   let isOver = false
   const sign = (): void => {

@@ -8,9 +8,7 @@ type Square = [west: number, south: number, east: number, north: number]
 
 const geometryOf = ([west, south, east, north]: Square) => ({
   type: 'Polygon',
-  coordinates: [
-    ringOf(west, south, east, north),
-  ],
+  coordinates: [ringOf(west, south, east, north)],
 })
 
 const open = async (t: Test) => {

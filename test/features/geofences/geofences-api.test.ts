@@ -7,9 +7,7 @@ import { ringOf } from '../../support/ring.ts'
 
 const square = (lng: number, lat: number, size = 0.01) => ({
   type: 'Polygon',
-  coordinates: [
-    ringOf(lng, lat, lng + size, lat + size),
-  ],
+  coordinates: [ringOf(lng, lat, lng + size, lat + size)],
 })
 
 test('a group and its geofences are made, read, listed, changed and deleted', async (t) => {

@@ -6,9 +6,7 @@ import { openGeofences } from '../../support/geofence-world.ts'
 import { readData, withoutData } from '../../support/shared-data.ts'
 import { ringOf } from '../../support/ring.ts'
 
-const square = (at: number) => [
-  ringOf(at, 0, at + 0.01, 0.01),
-]
+const square = (at: number) => [ringOf(at, 0, at + 0.01, 0.01)]
 const feature = (geometry: object | null, properties: object | null = { name: 'n' }) => ({
   type: 'Feature',
   geometry,
@@ -89,9 +87,7 @@ test('each good feature becomes a geofence, each bad one is named', async (t) =>
     feature(
       {
         type: 'Polygon',
-        coordinates: [
-          ringOf(179, 0, -179, 1),
-        ],
+        coordinates: [ringOf(179, 0, -179, 1)],
       },
       { name: 'antimeridian', text: 'x'.repeat(70_000) },
     ),

@@ -12,9 +12,7 @@ import { ringOf } from '../../support/ring.ts'
 
 const SHAPE = {
   type: 'Polygon' as const,
-  coordinates: [
-    ringOf(0, 0, 0.01, 0.01),
-  ],
+  coordinates: [ringOf(0, 0, 0.01, 0.01)],
 }
 
 const walks = (): PlainPoint[] => {

@@ -45,9 +45,7 @@ const DAY_MS = 86_400_000
 const START = Date.parse('2026-01-01T00:00:00Z')
 const SHAPE = {
   type: 'Polygon' as const,
-  coordinates: [
-    ringOf(0, 0, 0.01, 0.01),
-  ],
+  coordinates: [ringOf(0, 0, 0.01, 0.01)],
 }
 
 /** Each tracker is outside, inside, outside, …: as many transitions as points but the first. */

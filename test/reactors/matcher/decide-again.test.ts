@@ -38,9 +38,7 @@ test('what is decided again equals what was decided, from the beginning and from
   const group = await world.putGroup('group', { debounce: { fixes: 2 } })
   const square = {
     type: 'Polygon' as const,
-    coordinates: [
-      ringOf(0, 0, 0.001, 0.01),
-    ],
+    coordinates: [ringOf(0, 0, 0.001, 0.01)],
   }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
   await world.announce(0, { sourcePosition: fence.position, geofences: [fence], groups: [group] })

@@ -11,15 +11,11 @@ const FENCE = uuidOf('fence')
 const TRACKER = uuidOf('tracker')
 const SQUARE = {
   type: 'Polygon' as const,
-  coordinates: [
-    ringOf(0, 0, 1, 1),
-  ],
+  coordinates: [ringOf(0, 0, 1, 1)],
 }
 const FAR = {
   type: 'Polygon' as const,
-  coordinates: [
-    ringOf(50, 50, 51, 51),
-  ],
+  coordinates: [ringOf(50, 50, 51, 51)],
 }
 const IN = 0.5
 const OUT = 2
@@ -154,9 +150,7 @@ test('a deleted tracker leaves, and is new afterwards', async (t) => {
 test('a fence across the antimeridian holds both sides', async (t) => {
   const shape = {
     type: 'Polygon' as const,
-    coordinates: [
-      ringOf(179, 0, -179, 1),
-    ],
+    coordinates: [ringOf(179, 0, -179, 1)],
   }
   const { points, made } = await open(t, {}, { shape })
   await points([fix(1, 178)], [fix(2, 179.5)], [fix(3, -179.5)], [fix(4, 180)], [fix(5, -178)])

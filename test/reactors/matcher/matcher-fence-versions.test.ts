@@ -6,9 +6,7 @@ import { ringOf } from '../../support/ring.ts'
 
 const square = (lng: number) => ({
   type: 'Polygon' as const,
-  coordinates: [
-    ringOf(lng, 0, lng + 1, 1),
-  ],
+  coordinates: [ringOf(lng, 0, lng + 1, 1)],
 })
 const fix = (at: number, lng: number) => ({
   organizationId: ORG,

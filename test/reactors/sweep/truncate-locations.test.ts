@@ -26,9 +26,7 @@ test('a matcher that is rebuilt from its snapshot and a truncated log makes the 
   const group = await world.putGroup('group', { debounce: { fixes: 2 } })
   const square = {
     type: 'Polygon' as const,
-    coordinates: [
-      ringOf(0, 0, 0.001, 0.01),
-    ],
+    coordinates: [ringOf(0, 0, 0.001, 0.01)],
   }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
   const write = async (from: number, to: number): Promise<void> => {

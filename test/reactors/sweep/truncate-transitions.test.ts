@@ -42,9 +42,7 @@ const openYears = async (t: Test) => {
   const group = await world.putGroup('group', {})
   const square = {
     type: 'Polygon' as const,
-    coordinates: [
-      ringOf(0, 0, 0.001, 0.01),
-    ],
+    coordinates: [ringOf(0, 0, 0.001, 0.01)],
   }
   const fence = await world.putFence(uuidOf('fence'), { shape: square, geofenceGroupId: 'group' })
   for (const partition of [0, 1])

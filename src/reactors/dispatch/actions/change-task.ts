@@ -12,14 +12,7 @@ import { assertExists } from '../../../kit/resource/references.ts'
 import type { Action, Work } from './action.ts'
 import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
 import { DETAILS_PATH, hasWritten, type InsideServices, membersOf, objectOf, originOf, outcomeOf } from './inside.ts'
-import {
-  assertHub,
-  componentFaults,
-  fieldFaults,
-  livingUsers,
-  lowerCase,
-  placeFaults,
-} from './task-content.ts'
+import { assertHub, componentFaults, fieldFaults, livingUsers, lowerCase, placeFaults } from './task-content.ts'
 
 const PATHS = {
   hubId: `${DETAILS_PATH}/hubId`,

@@ -22,14 +22,7 @@ import {
   originOf,
   outcomeOf,
 } from './inside.ts'
-import {
-  assertHub,
-  componentFaults,
-  fieldFaults,
-  livingUsers,
-  lowerCase,
-  placeFaults,
-} from './task-content.ts'
+import { assertHub, componentFaults, fieldFaults, livingUsers, lowerCase, placeFaults } from './task-content.ts'
 
 const TASK_PATH = `${DETAILS_PATH}/task`
 const { flowId: _flowId, ...CONTENT } = taskResource.declaration.fields

@@ -4,12 +4,12 @@ import { BINARY, formSchema } from '../http/multipart.ts'
 import { answered, DATE_TIME, envelope, UUID } from '../http/page-members.ts'
 import { formatTime, userOf } from '../http/request-context.ts'
 import { route, type Route } from '../http/route.ts'
-import { idParameter, pathsOf } from '../resource/answers.ts'
-import type { ResourceDeclaration, ResourceServices } from '../resource/declaration.ts'
-import { findRow } from '../resource/show.ts'
-import { originOf, type WriteOrigin, type Written } from '../resource/writes.ts'
-import type { AttachedFile, FileHolder } from './attached-file.ts'
-import type { Upload, Uploads } from './uploads.ts'
+import { idParameter, pathsOf } from './answers.ts'
+import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
+import { findRow } from './show.ts'
+import { originOf, type WriteOrigin, type Written } from './writes.ts'
+import type { AttachedFile, FileHolder } from '../files/attached-file.ts'
+import type { Upload, Uploads } from '../files/uploads.ts'
 
 /** What differs between the records that files are attached to. */
 export interface Attaching {
