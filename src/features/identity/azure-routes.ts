@@ -8,7 +8,7 @@ import type { AzureProvider, Integration } from './azure-provider.ts'
 import type { IdentityContext } from './context.ts'
 import type { Person } from './people.ts'
 import { signInAnswer } from './session-answer.ts'
-import { memberFor, signIn } from './sign-in.ts'
+import { memberFor, openSignIn, signIn, unfinished } from './sign-in.ts'
 import { isFirstUse } from './single-use.ts'
 
 export interface AzureParts {
@@ -126,10 +126,10 @@ const signedIn = async (
   const { keyring } = context.services
   const { query, now, headers } = request
   const state = query.state ?? ''
-  const said = opened<State>(context, 'sign-in-state', state, now)
+  const said = openSignIn<State>(keyring, 'sign-in-state', state, now)
   const browser = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(headers.get('cookie') ?? '')?.[1] ?? ''
-  if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(said.browser))) throw refused()
-  if (!(await isFirstUse(context, `state:${said.nonce}`, said.until))) throw refused()
+  if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(said.browser))) throw unfinished()
+  if (!(await isFirstUse(context, `state:${said.nonce}`, said.until))) throw unfinished()
   const integration = await integrationOf(said.appIntegrationId)
   if (integration === undefined) throw new Failure('not_found')
   const returnedTo = new URL(callbackUrl(publicUrl))
@@ -149,11 +149,16 @@ const signedIn = async (
 const exchange = async (context: IdentityContext, request: RouteRequest<object, { code: string }>): Promise<Reply> => {
   const { body, now, network } = request
   await context.limits.countFrom(network, now)
-  const { identityId, organizationId, until, salt } = opened<Code>(context, 'sign-in-code', body.code, now)
-  if (!(await isFirstUse(context, `code:${salt}`, until))) throw refused()
+  const { identityId, organizationId, until, salt } = openSignIn<Code>(
+    context.services.keyring,
+    'sign-in-code',
+    body.code,
+    now,
+  )
+  if (!(await isFirstUse(context, `code:${salt}`, until))) throw unfinished()
   const person = await context.people.load(identityId)
   const member = person && (await memberFor(context, person, organizationId, true))
-  if (person === undefined || member === undefined) throw refused()
+  if (person === undefined || member === undefined) throw unfinished()
   return signIn(context, request, { person, member, isByProvider: true })
 }
 
@@ -177,27 +182,6 @@ const verified = async (
   await sessions.endAll(identityId, { at }, origin)
   await people.command(identityId, { type: 'verifyEmail', email: state.email, at }, origin)
 }
-
-/** @throws Failure invalid_credentials for what this service did not make, or too long ago. */
-const opened = <Said extends { until: number }>(
-  { services: { keyring } }: IdentityContext,
-  purpose: string,
-  sealed: string,
-  now: number,
-): Said => {
-  let text: string
-  try {
-    text = keyring.decrypt(purpose, sealed)
-  } catch (cause) {
-    throw refused(cause)
-  }
-  const said = JSON.parse(text) as Said
-  if (said.until <= now) throw refused()
-  return said
-}
-
-const refused = (cause?: unknown): Failure =>
-  new Failure('invalid_credentials', { message: 'The sign-in did not come to its end; begin again.', cause })
 
 const callbackUrl = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/api/v3${CALLBACK}`
 

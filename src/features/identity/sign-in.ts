@@ -103,18 +103,20 @@ const secondStep = async (
 ): Promise<Reply> => {
   const { now, network } = request
   await context.limits.countFrom(network, now)
-  const { identityId, organizationId, factorId, password, until, salt } = opened(context, request.body.challenge, now)
+  const { keyring } = context.services
+  const said = openSignIn<Challenge>(keyring, PURPOSE, request.body.challenge, now)
+  const { identityId, organizationId, factorId, password, until, salt } = said
   await countTry(context, salt, until, now)
   const person = await context.people.load(identityId)
   const factor = person?.state.factor
-  if (person === undefined || factor?.factorId !== factorId) throw ended()
+  if (person === undefined || factor?.factorId !== factorId) throw unfinished()
   const isByProvider = password === undefined
-  if (!isByProvider && password !== markOf(context.services.keyring, person.state.passwordHash)) throw ended()
+  if (!isByProvider && password !== markOf(keyring, person.state.passwordHash)) throw unfinished()
   const member = await memberFor(context, person, organizationId, isByProvider)
-  if (member === undefined) throw ended()
+  if (member === undefined) throw unfinished()
   const metadata = metadataOf(request, organizationId, `user:${member._id}`)
   const used = await takeCode(context, request, person, factor, request.body.code, metadata).catch(asCredentials)
-  if (!(await isFirstUse(context, `challenge:${salt}`, until))) throw ended()
+  if (!(await isFirstUse(context, `challenge:${salt}`, until))) throw unfinished()
   const reply = await beginSession(context, request, { person, member, isByProvider })
   return { ...reply, wrote: allWrote(used, reply.wrote) }
 }
@@ -181,23 +183,28 @@ const countTry = async (
   now: number,
 ): Promise<void> => {
   const { count } = await tables.increment(NO_ORGANIZATION, `challenge-${salt}`, until - now)
-  if (count > CHALLENGE_CODES_MAX) throw ended()
+  if (count > CHALLENGE_CODES_MAX) throw unfinished()
 }
 
 /** @throws Failure invalid_credentials for what this service did not make, or too long ago. */
-const opened = ({ services: { keyring } }: IdentityContext, sealed: string, now: number): Challenge => {
+export const openSignIn = <Said extends { until: number }>(
+  keyring: IdentityContext['services']['keyring'],
+  purpose: string,
+  sealed: string,
+  now: number,
+): Said => {
   let text: string
   try {
-    text = keyring.decrypt(PURPOSE, sealed)
+    text = keyring.decrypt(purpose, sealed)
   } catch (cause) {
-    throw ended(cause)
+    throw unfinished(cause)
   }
-  const said = JSON.parse(text) as Challenge
-  if (said.until <= now) throw ended()
+  const said = JSON.parse(text) as Said
+  if (said.until <= now) throw unfinished()
   return said
 }
 
-const ended = (cause?: unknown): Failure =>
+export const unfinished = (cause?: unknown): Failure =>
   new Failure('invalid_credentials', { message: 'The sign-in did not come to its end; begin again.', cause })
 
 /** Without a token a wrong code is what a wrong password is. */
