@@ -5,7 +5,7 @@ import type { Row } from '../../kernel/table.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { listQuerySchema, type ListQuery, type ListShape, wantsField } from '../../kit/http/list-query.ts'
-import { answered, DATE_TIME, envelope, PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, uncountedPageAnswer, UUID } from '../../kit/http/page-members.ts'
 import { formatTime, userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
@@ -99,19 +99,16 @@ export const auditRoute = (services: AuditServices): Route => {
       },
     },
     answers: {
-      200: {
-        description: 'A page of the audit log.',
-        schema: { title: 'AuditPage', ...envelope({ data: { type: 'array', items: ENTRY }, ...PAGE_MEMBERS }) },
-        example: { status: true, data: [EXAMPLE], page: 1, limit: 20, nextCursor: null },
-      },
+      200: uncountedPageAnswer('A page of the audit log.', 'AuditPage', ENTRY, EXAMPLE),
     },
     handler: async (request) => {
       const caller = userOf(request)
       const { query } = request
       const range = { field: 'at', ...timeBounds(query) }
       if (query.cursor === undefined) await services.caughtUp()
-      const { body, ...reply } = await answerList(SHAPE, {
-        tables: { find: (table, scope, asked) => services.listed.find(table, scope, { ...asked, total: false }) },
+      return answerList(SHAPE, {
+        tables: services.listed,
+        isCounted: false,
         scope: caller.organizationId,
         caller,
         query: lowerIds(query),
@@ -120,8 +117,6 @@ export const auditRoute = (services: AuditServices): Route => {
         sort: { field: 'at', order: 'desc' },
         present: (rows) => shown(services, caller, rows as AuditRow[], query.fields),
       })
-      const { total: _total, ...members } = body ?? {}
-      return { ...reply, body: members }
     },
   })
 }

@@ -13,9 +13,9 @@ import {
   type ListShape,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { envelope, uncountedPageAnswer } from '../../kit/http/page-members.ts'
 import { originOf } from '../../kit/resource/writes.ts'
-import { route, type Reply, type Route } from '../../kit/http/route.ts'
+import { route, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import { seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
@@ -169,14 +169,7 @@ const logRoute = (options: RunsApiOptions): Route => {
     access: { permission: 'view/automation' },
     query: LOG_QUERY,
     answers: {
-      200: {
-        description: 'A page of runs.',
-        schema: {
-          title: 'AutomationRunPage',
-          ...envelope({ data: { type: 'array', items: RUN }, ...PAGE_MEMBERS }),
-        },
-        example: { status: true, data: [RUN_EXAMPLE], page: 1, limit: 20, nextCursor: null },
-      },
+      200: uncountedPageAnswer('A page of runs.', 'AutomationRunPage', RUN, RUN_EXAMPLE),
     },
     handler: async (request) => {
       const caller = userOf(request)
@@ -184,12 +177,10 @@ const logRoute = (options: RunsApiOptions): Route => {
       const range: Find['range'] = { field: 'createdAt', ...timeBounds(query) }
       const automationId = query.automationId?.toLowerCase()
       const where = await shownTo(options, caller, query)
-      const reply = await answerList(SHAPE, {
-        tables:
-          where === undefined
-            ? NO_ROWS
-            : { find: (table, scope, question) => listed.find(table, scope, { ...question, total: false }) },
+      return answerList(SHAPE, {
+        tables: where === undefined ? NO_ROWS : listed,
         where: where ?? {},
+        isCounted: false,
         scope: caller.organizationId,
         caller,
         query: { ...query, automationId },
@@ -198,7 +189,6 @@ const logRoute = (options: RunsApiOptions): Route => {
         sort: { field: 'createdAt', order: 'desc' },
         present: (rows) => shownRuns(options, caller, rows as readonly RunRow[]),
       })
-      return withoutTotal(reply)
     },
   })
 }
@@ -251,8 +241,3 @@ const findRun = async (options: RunsApiOptions, caller: UserCaller, runId: strin
 }
 
 const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], next: null }) }
-
-const withoutTotal = (reply: Reply): Reply => {
-  const { total: _total, ...body } = reply.body ?? {}
-  return { ...reply, body }
-}

@@ -1,4 +1,4 @@
-import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
+import { pageAnswer } from '../../kit/http/page-members.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
@@ -33,14 +33,12 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
     params: { geofenceId: GEOFENCE_ID },
     query: listQuerySchema(LIST),
     answers: {
-      200: {
-        description: 'A page of jobs: those that the caller asked for, for users who see every hub all of them.',
-        schema: {
-          title: 'BacktestPage',
-          ...envelope({ data: { type: 'array', items: JOB_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
-        },
-        example: { status: true, data: [JOB_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
-      },
+      200: pageAnswer(
+        'A page of jobs: those that the caller asked for, for users who see every hub all of them.',
+        'BacktestPage',
+        JOB_SCHEMA,
+        JOB_EXAMPLE,
+      ),
     },
     handler: async (request) => {
       const caller = userOf(request)

@@ -3,7 +3,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { idSchema, type ListQuery, type ListShape, listQuerySchema } from '../../kit/http/list-query.ts'
-import { answered, DATE_TIME, envelope, PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, pageAnswer, UUID } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
@@ -56,14 +56,7 @@ export const ownSessionRoutes = (context: IdentityContext): Route[] => [
     access: 'user',
     query: listQuerySchema(LIST),
     answers: {
-      200: {
-        description: 'Tokens that have not ended.',
-        schema: {
-          title: 'OwnSessionPage',
-          ...envelope({ data: { type: 'array', items: SESSION_SCHEMA }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
-        },
-        example: { status: true, data: [EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
-      },
+      200: pageAnswer('Tokens that have not ended.', 'OwnSessionPage', SESSION_SCHEMA, EXAMPLE),
     },
     handler: async (request) => {
       const caller = userOf(request)

@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { idSchema, type ListQuery, listQuerySchema, type ListShape } from '../../kit/http/list-query.ts'
-import { envelope, PAGE_MEMBERS } from '../../kit/http/page-members.ts'
+import { envelope, pageAnswer } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { readNotification } from './notification.ts'
@@ -53,14 +53,12 @@ const listRoute = ({ tables }: NotificationServices): Route =>
     access: 'user',
     query: listQuery(),
     answers: {
-      200: {
-        description: "A page of the caller's own notifications.",
-        schema: {
-          title: 'NotificationPage',
-          ...envelope({ data: { type: 'array', items: NOTIFICATION }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
-        },
-        example: { status: true, data: [NOTIFICATION_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
-      },
+      200: pageAnswer(
+        "A page of the caller's own notifications.",
+        'NotificationPage',
+        NOTIFICATION,
+        NOTIFICATION_EXAMPLE,
+      ),
     },
     handler: async (request) => {
       const caller = userOf(request)

@@ -1,4 +1,4 @@
-import { answered, PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
+import { answered, envelope, pageAnswer } from '../../kit/http/page-members.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import {
@@ -89,14 +89,7 @@ const listRoute = (services: TripServices): Route => {
       properties: { ...properties, ...further, sortOrder: { ...properties.sortOrder, default: 'desc' } },
     },
     answers: {
-      200: {
-        description: 'A page of trips.',
-        schema: {
-          title: 'TripPage',
-          ...envelope({ data: { type: 'array', items: TRIP }, total: { type: 'integer' }, ...PAGE_MEMBERS }),
-        },
-        example: { status: true, data: [TRIP_EXAMPLE], total: 1, page: 1, limit: 20, nextCursor: null },
-      },
+      200: pageAnswer('A page of trips.', 'TripPage', TRIP, TRIP_EXAMPLE),
     },
     handler: async (request) => {
       const caller = userOf(request)

@@ -31,6 +31,8 @@ export interface ListRequest {
   words?: Find['words']
   /** The order of a list that cannot be sorted otherwise. */
   sort?: Find['sort']
+  /** False: `total` is left out. */
+  isCounted?: boolean
 }
 
 /** Rows of one answer, and where the next one goes on. */
@@ -68,7 +70,7 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
         ? await pageOf(shape, request, question, place)
         : await walk(shape, request, question, place, keep)
   const nextCursor = found.next === null ? null : sealCursor(found.next, fingerprint)
-  const body = { total: found.total, page, limit, nextCursor }
+  const body = { ...(request.isCounted !== false && { total: found.total }), page, limit, nextCursor }
   const headers = nextCursor === null ? undefined : { link: nextLink(path, query, nextCursor) }
   const { texts } = request
   if (texts === undefined || keep !== undefined || personalFields(request.caller, shape.personal).length > 0)
@@ -94,14 +96,14 @@ interface Place {
 
 const pageOf = async (
   shape: ListShape,
-  { tables, scope, present }: ListRequest,
+  { tables, scope, present, isCounted = true }: ListRequest,
   question: Omit<Find, 'limit'>,
   { limit, after, offset }: Place,
 ): Promise<Page> => {
   const found: Found = await tables.find(shape.table.name, scope, {
     ...question,
     limit,
-    total: true,
+    total: isCounted,
     ...(after !== undefined ? { after } : offset > 0 ? { offset } : {}),
   })
   const { rows: stored, total, next } = found

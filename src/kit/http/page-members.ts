@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../kernel/json.ts'
+import type { Answer } from './route.ts'
 
 export const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 /** RFC 3339. */
@@ -38,4 +39,25 @@ export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema =>
   type: 'object',
   properties: { status: { const: true }, message: { type: 'string' }, ...members },
   required: ['status', ...Object.keys(members)],
+})
+
+/** A page of rows, named `title` in the documentation, with one row as its example. */
+export const pageAnswer = (description: string, title: string, row: JsonSchema, example: unknown): Answer => ({
+  description,
+  schema: {
+    title,
+    ...envelope({
+      data: { type: 'array', items: row },
+      total: { type: 'integer', description: 'All that the filters find.' },
+      ...PAGE_MEMBERS,
+    }),
+  },
+  example: { status: true, data: [example], total: 1, page: 1, limit: 20, nextCursor: null },
+})
+
+/** The same of rows that are not counted. */
+export const uncountedPageAnswer = (description: string, title: string, row: JsonSchema, example: unknown): Answer => ({
+  description,
+  schema: { title, ...envelope({ data: { type: 'array', items: row }, ...PAGE_MEMBERS }) },
+  example: { status: true, data: [example], page: 1, limit: 20, nextCursor: null },
 })

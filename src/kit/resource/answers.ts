@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answered, envelope, PAGE_MEMBERS } from '../http/page-members.ts'
+import { answered, envelope, pageAnswer } from '../http/page-members.ts'
 import type { Answer, Reply } from '../http/route.ts'
 import { nameOf, rowSchema, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
 
@@ -67,15 +67,10 @@ export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
   }
 }
 
-export const listAnswer = (declaration: ResourceDeclaration): Answer => ({
-  description: `A page of ${words(declaration.plural)}.`,
-  schema: {
-    title: `${nameOf(declaration)}Page`,
-    ...envelope({
-      data: { type: 'array', items: rowSchema(declaration) },
-      total: { type: 'integer', description: 'All that the filters find.' },
-      ...PAGE_MEMBERS,
-    }),
-  },
-  example: { status: true, data: [exampleRow(declaration)], total: 1, page: 1, limit: 20, nextCursor: null },
-})
+export const listAnswer = (declaration: ResourceDeclaration): Answer =>
+  pageAnswer(
+    `A page of ${words(declaration.plural)}.`,
+    `${nameOf(declaration)}Page`,
+    rowSchema(declaration),
+    exampleRow(declaration),
+  )
