@@ -63,7 +63,8 @@ export class DeviceAuthenticator {
     const row =
       (await this.tables.get<DeviceKeyRow>(DEVICE_KEYS.name, NO_ORGANIZATION, id)) ??
       (await this.tables.get<DeviceKeyRow>(GATEWAY_KEYS.name, NO_ORGANIZATION, id))
-    if (row === undefined || this.changed.has(id)) return this.changed.get(id) ?? row
+    const meanwhile = this.changed.get(id)
+    if (row === undefined || meanwhile !== undefined) return meanwhile ?? undefined
     this.rows.set(id, row)
     if (this.rows.size > KEYS_MAX) this.rows.delete(this.rows.keys().next().value as string)
     return row
