@@ -1,9 +1,10 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 
-/** Buckets in memory; beyond that the one that was used longest ago is forgotten, and with it at most one second's worth of debt. */
-const BUCKETS_MAX = 50_000
+/** Buckets in memory, twice as many at most: one that was not used lately is forgotten, and with it at most one second's worth of debt. */
+const BUCKETS_LEAST = 25_000
 
 /** What a limit left to a request. */
 export interface Allowance {
@@ -21,7 +22,7 @@ export class RateLimiter {
   private readonly policy: string
   private readonly perSecond: number
   private readonly clock: Clock
-  private readonly buckets = new Map<string, TokenBucket>()
+  private readonly buckets = new RecentMap<string, TokenBucket>(BUCKETS_LEAST)
 
   constructor(policy: string, perSecond: number, clock: Clock) {
     this.policy = policy
@@ -34,10 +35,7 @@ export class RateLimiter {
     const now = this.clock.monotonic()
     const burst = Math.max(1, Math.floor(this.perSecond))
     const bucket = this.buckets.get(key) ?? new TokenBucket(this.perSecond, now, burst)
-    // Set anew, so that the map stays in the order of last use.
-    this.buckets.delete(key)
     this.buckets.set(key, bucket)
-    if (this.buckets.size > BUCKETS_MAX) this.buckets.delete(this.buckets.keys().next().value as string)
     const waitMs = bucket.takeWhole(1, now)
     const left = bucket.left(now)
     allowances.push({

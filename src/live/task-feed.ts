@@ -2,6 +2,7 @@ import type { EventLog } from '../engines/event-log.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../features/tasks/views.ts'
 import { seesHubs } from '../kernel/caller.ts'
 import { dataOf, type RecordedEvent } from '../kernel/event.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import { idOfStream, type ResourceData, rowAfter } from '../kit/commands/declared-event.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
 import { partOf } from './cursor.ts'
@@ -10,8 +11,8 @@ import type { LiveEvent, Watcher } from './live-event.ts'
 import { followChannel, reachOf, replayFeed, type ReplayQuestion } from './log-feed.ts'
 import type { HubOptions } from './options.ts'
 
-/** Tasks of which it is remembered where they stood, over all organizations that are watched. */
-const PLACES_MAX = 20_000
+/** Tasks of which it is remembered where they stood, over all organizations that are watched; twice as many at most. */
+const PLACES_LEAST = 10_000
 
 /** Tells those who asked for it of each change of a task that they see or saw until then, as the log has it. */
 export const taskFeed = (hub: LiveHub): Promise<Follower> => {
@@ -86,8 +87,8 @@ const placeOf = ({ values }: ResourceData): TaskPlace | undefined => {
 /** Where tasks stood before a change: from memory, else from the log. */
 class TaskPlaces {
   private readonly log: Pick<EventLog, 'read'>
-  /** By stream, those that changed last at the end. */
-  private readonly known = new Map<string, { revision: number; place: TaskPlace }>()
+  /** By stream. */
+  private readonly known = new RecentMap<string, { revision: number; place: TaskPlace | undefined }>(PLACES_LEAST)
 
   constructor(log: Pick<EventLog, 'read'>) {
     this.log = log
@@ -101,9 +102,6 @@ class TaskPlaces {
   }
 
   know({ stream, revision }: RecordedEvent, place: TaskPlace | undefined): void {
-    this.known.delete(stream)
-    if (place === undefined) return
     this.known.set(stream, { revision, place })
-    if (this.known.size > PLACES_MAX) this.known.delete(this.known.keys().next().value as string)
   }
 }
