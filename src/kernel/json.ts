@@ -15,6 +15,9 @@ export const isObject = (value: unknown): value is JsonObject =>
  */
 export const joined = (...objects: readonly JsonObject[]): JsonObject => Object.assign({}, ...objects) as JsonObject
 
+/** A key as a step of a JSON pointer. */
+export const pointerTo = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+
 /** The value at a path of own members; undefined where there is none. */
 export const valueAt = (data: unknown, path: readonly string[]): unknown => {
   let value = data

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid, type FieldError } from '../../kernel/errors.ts'
-import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
+import { isObject, type Json, type JsonObject, pointerTo } from '../../kernel/json.ts'
 import type { KnownResources } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
@@ -15,7 +15,7 @@ import {
   type AutomationEvent,
   type Names,
 } from './events.ts'
-import { fieldsFault, pointerTo, ruleFault, schemaOf } from './rules.ts'
+import { fieldsFault, ruleFault, schemaOf } from './rules.ts'
 
 export interface CheckOptions {
   tables: Pick<TableStore, 'get' | 'getMany'>

@@ -54,9 +54,6 @@ const patternsIn = (value: unknown, depth: number): string[] => {
 export const ruleFault = (key: string, value: unknown): string | undefined =>
   keyFault(key) ?? (isObject(value) ? schemaFault(value) : undefined)
 
-/** A key as a step of a JSON pointer. */
-export const pointerTo = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
-
 const matchers = new WeakMap<object, Matcher>()
 
 /** Compiles fields that have no faults; the same object again is known. */

@@ -1,6 +1,5 @@
 import type { FieldError } from '../../kernel/errors.ts'
-import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
-import { pointerTo } from './rules.ts'
+import { isObject, type Json, type JsonObject, pointerTo } from '../../kernel/json.ts'
 
 /*
  * Values in the details of automations: static ones stand as they are, `{ref: path}` is read from the event and

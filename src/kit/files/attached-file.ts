@@ -31,14 +31,11 @@ export interface FileHolder {
 /** The 256 parts into which the store is divided, so that a sweep can take a part at a time. */
 export const SHARDS: readonly string[] = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
 
-/** The end of a UUID is random. */
-const holderKey = ({ noun, organizationId, id }: FileHolder): string =>
+/** The beginning of the keys of all that is attached to it. The end of a UUID is random. */
+export const keysOf = ({ noun, organizationId, id }: FileHolder): string =>
   `${ATTACHMENTS}${id.slice(-2)}/${organizationId}/${noun}-${id}/`
 
-export const uploadKey = (holder: FileHolder, upload: string): string => holderKey(holder) + upload
-
-/** The beginning of the keys of all that is attached to it. */
-export const keysOf = holderKey
+export const uploadKey = (holder: FileHolder, upload: string): string => keysOf(holder) + upload
 
 /** Whose file it is, by its key; undefined for what is no key of an attachment. */
 export const holderOf = (key: string): (FileHolder & { upload: string }) | undefined => {

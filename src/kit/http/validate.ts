@@ -1,6 +1,6 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { assertNoFaults, FAULTS_MAX, type FieldError } from '../../kernel/errors.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
+import { type JsonSchema, pointerTo } from '../../kernel/json.ts'
 import { addFormats } from './formats.ts'
 
 /** Answers the faults of a value; none when it is valid. */
@@ -26,7 +26,7 @@ const bodies = createAjv()
 
 /** One fault as it is answered; `noun` is what an unknown member is called. */
 export const fieldError = ({ keyword, params, instancePath, message }: ErrorObject, noun = 'field'): FieldError => {
-  const below = (name: string): string => `${instancePath}/${pointer(name)}`
+  const below = (name: string): string => instancePath + pointerTo(name)
   if (keyword === 'additionalProperties')
     return { path: below(params.additionalProperty), message: `is not a known ${noun}` }
   if (keyword === 'unevaluatedProperties')
@@ -39,5 +39,3 @@ export const fieldError = ({ keyword, params, instancePath, message }: ErrorObje
 
 /** The values of an enum; that a merge patch also takes null goes without saying. */
 const choices = (values: readonly unknown[]): string => values.filter((value) => value !== null).join(', ')
-
-const pointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
