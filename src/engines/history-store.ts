@@ -57,3 +57,6 @@ export interface HistoryStore {
   examine?(): Promise<Examination>
   close(): Promise<void>
 }
+
+/** What answers questions. */
+export type HistoryReader = Pick<HistoryStore, 'query' | 'rows'>

@@ -54,6 +54,7 @@ import { vehicle } from '../features/vehicles/vehicle.ts'
 import { seesHubs } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
 import { decodeJson } from '../kernel/event.ts'
+import { ownShares } from '../kit/http/own-share.ts'
 import { Uploads } from '../kit/files/uploads.ts'
 import type { Route } from '../kit/http/route.ts'
 import { backtestOf } from '../reactors/backtests/answer-backtest.ts'
@@ -143,7 +144,8 @@ const backtests = (services: RoleServices): Route[] => {
 }
 
 const locationRoutes = (services: RoleServices): Route[] => {
-  const { config, tables, history, keyring, log, partitions } = services
+  const { config, tables, keyring, log, partitions } = services
+  const history = ownShares(services.history)
   const lookups = trackerLookups(tables)
   return [
     livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),

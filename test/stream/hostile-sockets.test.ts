@@ -181,3 +181,34 @@ const memoryOf = ({ process: { pid } }: Service): number => {
     .find((text) => text.startsWith('VmRSS'))
   return Number(line?.match(/\d+/)?.[0]) * 1024
 }
+
+test('answers of the history that nobody reads keep no other organization from it', { timeout: 900_000 }, async (t) => {
+  const service = await startService(folderOf(t))
+  t.teardown(() => service.kill())
+  const [{ token }, stranger] = [await signUp(service), await signUp(service)]
+  const body = { name: 'Long way', kind: 'device' }
+  const { deviceKey } = (await ask(service, 'POST', '/tracker', { token, body })).data
+  const now = Date.now()
+  const attributes = { note: 'x'.repeat(100) }
+  const pointAt = (second: number) => ({ recordedAt: now - second * 1_000, lat: 52, lng: 21, attributes })
+  for (let from = 0; from < 80_000; from += 10_000) {
+    const points = Array.from({ length: 10_000 }, (_, i) => pointAt(from + i))
+    await ask(service, 'POST', '/location-history/bulk', { token: deviceKey, body: { points } })
+  }
+  const statusOf = async (path: string, by: string) => (await call(service, 'GET', path, { token: by })).status
+  const oldest = `/location-histories?to=${pointAt(79_999).recordedAt}`
+  await until('all to be stored', async () => (await ask(service, 'GET', oldest, { token })).data.length === 1)
+  const readers = Array.from({ length: 70 }, () => {
+    const socket = connect(service.port, '127.0.0.1').on('error', () => undefined)
+    socket.write(
+      `GET /api/v3/location-histories?format=ndjson HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`,
+    )
+    return socket.pause()
+  })
+  const one = '/location-histories?limit=1'
+  await until('the organization to have its share open', async () => (await statusOf(one, token)) === 503)
+  for (const path of [one, '/trips', '/audit-log']) t.equal(await statusOf(path, stranger.token), 200, path)
+  t.equal((await call(service, 'GET', '//readyz')).status, 200)
+  for (const reader of readers) reader.destroy()
+  await until('the organization to be served again', async () => (await statusOf(one, token)) === 200)
+})

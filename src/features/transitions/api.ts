@@ -1,5 +1,5 @@
 import { envelope, STREAM_PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
-import type { HistoryStore } from '../../engines/history-store.ts'
+import type { HistoryReader } from '../../engines/history-store.ts'
 import { chosenFields, FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
 import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/http/history-answer.ts'
 import { userOf } from '../../kit/http/request-context.ts'
@@ -13,7 +13,7 @@ import { TRANSITION, TRANSITION_EXAMPLE } from './schemas.ts'
 import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
 
 export interface TransitionServices {
-  history: HistoryStore
+  history: HistoryReader
   /** The trackers that a caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
 }

@@ -4,7 +4,7 @@ import {
   type TransitionFilter,
   type TransitionPlace,
 } from '../../engines/clickhouse-sql/decisions.ts'
-import type { HistoryStore } from '../../engines/history-store.ts'
+import type { HistoryReader } from '../../engines/history-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
 import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/http/history-answer.ts'
@@ -44,7 +44,7 @@ const ROWS_AT_ONCE = 128
  * @throws Failure invalid for a cursor that is none of this question, overloaded, engine_down.
  */
 export const readTransitions = async (
-  history: HistoryStore,
+  history: HistoryReader,
   question: TransitionQuestion,
   signal?: AbortSignal,
 ): Promise<HistoryAnswer> => {

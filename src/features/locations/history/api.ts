@@ -1,5 +1,5 @@
 import { STREAM_PAGE_MEMBERS, envelope } from '../../../kit/http/page-members.ts'
-import type { HistoryStore } from '../../../engines/history-store.ts'
+import type { HistoryReader } from '../../../engines/history-store.ts'
 import type { UserCaller } from '../../../kernel/caller.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
@@ -15,7 +15,7 @@ import { POINT_MEMBERS, type PointMember } from './point-json.ts'
 import { POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../schemas.ts'
 
 export interface HistoryApiServices {
-  history: HistoryStore
+  history: HistoryReader
   /** The trackers whose points the caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of a user or a vehicle. */

@@ -1,5 +1,5 @@
 import { selectNewestTime, selectPoints, type Place, type PointFilter } from '../../../engines/clickhouse-sql/points.ts'
-import type { HistoryStore } from '../../../engines/history-store.ts'
+import type { HistoryReader } from '../../../engines/history-store.ts'
 import { NativeReader } from '../../../engines/clickhouse-sql/native-reader.ts'
 
 const DAY_MS = 86_400_000
@@ -15,7 +15,7 @@ const PAGE_MAX = 10_000
  * sorting all that it has: instead ever longer spans before the newest point are asked, each of which reads little.
  */
 export async function* newestFirst(
-  history: HistoryStore,
+  history: HistoryReader,
   filter: PointFilter,
   page: { after?: Place; limit: number },
   now: number,
@@ -39,7 +39,7 @@ export async function* newestFirst(
 
 /** When the newest point of the page was recorded, or undefined where there is none in reach. */
 const newestTime = async (
-  history: HistoryStore,
+  history: HistoryReader,
   filter: PointFilter,
   after: Place | undefined,
   now: number,

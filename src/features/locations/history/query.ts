@@ -6,7 +6,7 @@ import {
   type PointSelection,
 } from '../../../engines/clickhouse-sql/points.ts'
 import type { Box } from '../../../geo/box.ts'
-import type { HistoryStore } from '../../../engines/history-store.ts'
+import type { HistoryReader } from '../../../engines/history-store.ts'
 import { holdPage, PAGE_BYTES } from '../../../kit/http/held-page.ts'
 import {
   HISTORY_FORMATS,
@@ -61,7 +61,7 @@ export interface HistoryQuestion {
  * @throws Failure invalid (cursor), overloaded, engine_down; too_large where over four million points would have to be held.
  */
 export const readHistory = async (
-  history: HistoryStore,
+  history: HistoryReader,
   scope: HistoryScope,
   question: HistoryQuestion,
   now: number,
@@ -80,7 +80,7 @@ export const readHistory = async (
 
 /** The row of one point, or undefined where the scope has none. */
 export const readPoint = async (
-  history: HistoryStore,
+  history: HistoryReader,
   scope: HistoryScope,
   id: string,
 ): Promise<{ [member: string]: unknown } | undefined> => {
@@ -99,7 +99,7 @@ export const readPoint = async (
 
 /** The points of one tracker between two times (inclusive), oldest first: the text of a JSON array of rows. */
 export const readTrack = async (
-  history: HistoryStore,
+  history: HistoryReader,
   scope: HistoryScope,
   trackerId: string,
   from: number,
@@ -171,7 +171,7 @@ interface Walk {
 }
 
 const answerOf = (
-  history: HistoryStore,
+  history: HistoryReader,
   scope: HistoryScope,
   question: HistoryQuestion,
   walk: Walk,
@@ -199,7 +199,7 @@ const answerOf = (
 }
 
 async function* chunksOf(
-  history: HistoryStore,
+  history: HistoryReader,
   filter: PointFilter,
   selection: PointSelection,
   signal?: AbortSignal,
