@@ -106,6 +106,8 @@ export const askRetry = async (
   const data = { runId, partition, at: now, run: { sequence, failures, trigger, owedAt } }
   const prepare = async ({ row }: AutomationState): Promise<AutomationCommand> => {
     if (row?.organizationId !== organizationId) throw new Failure('not_found')
+    if (run.status === 'pending')
+      throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
     if (!row.isActive) throw new Failure('conflict', { message: 'The automation is not active; activate it first.' })
     return { type: 'retryRun', data }
   }

@@ -225,8 +225,6 @@ const retryRoute = (options: RunsApiOptions): Route =>
     handler: async (request) => {
       const origin = { ...originOf(request), caller: userOf(request) }
       const row = await findRun(options, origin.caller, request.params.runId)
-      if (row.status === 'pending')
-        throw new Failure('conflict', { message: 'The run has not ended: it will be attempted anyway.' })
       const wrote = await askRetry(options.log, origin, row)
       return { body: { data: showRun(options.keyring, { ...row, status: 'pending', reason: undefined }) }, wrote }
     },

@@ -181,6 +181,24 @@ test('a run that is dead is attempted again when someone asks', async (t) => {
   )
 })
 
+test('the repeat of a request for one more attempt is not refused for the attempt that it asked for itself', async (t) => {
+  const hook = await openHook(t, () => 500)
+  const world = await openWorld(t, { scheduleMs: [] })
+  await world.webhook(hook)
+  await world.decide([entry(world.clock.now())])
+  const statusIs = (status: string) => until(status, async () => (await world.runs())[0]?.status === status)
+  await statusIs('dead')
+  hook.answer = () => undefined
+  world.clock.advance(1)
+  const retry = (own: number) =>
+    world.call('POST', `/automation-log/${hook.seen[0].id}/retry`, { caller: owner, seed: Buffer.alloc(32, own) })
+  t.equal((await retry(1)).status, 200)
+  await statusIs('pending')
+  t.match(await retry(1), { status: 200, body: { data: { status: 'pending' } } })
+  t.match(await retry(2), { status: 409, body: { code: 'conflict' } }, "another's is")
+  await advanceUntil(world, 1_000, () => world.counted.dead === 2)
+})
+
 test('410 of a url that was changed meanwhile ends its run and nothing else', async (t) => {
   const answers: ServerResponse[] = []
   const hook = await openHook(t, (_, response) => {
