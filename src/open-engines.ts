@@ -7,7 +7,6 @@ import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
 import { readHistoryCopy } from './engines/clickhouse-sql/copy-mark.ts'
 import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
 import type { EventLog } from './engines/event-log.ts'
-import { openEventstoredbLog } from './engines/eventstoredb-log/eventstoredb-log.ts'
 import { openFileFolder } from './engines/file-folder/file-folder.ts'
 import { openFileMailer } from './engines/file-mailer/file-mailer.ts'
 import type { FileStore } from './engines/file-store.ts'
@@ -15,7 +14,6 @@ import type { HistoryStore } from './engines/history-store.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
 import type { Mailer } from './engines/mailer.ts'
-import { openRedisTables } from './engines/redis-tables/redis-tables.ts'
 import { openSmtpMailer } from './engines/smtp-mailer/smtp-mailer.ts'
 import type { TableStore } from './engines/table-store.ts'
 import type { Clock } from './kernel/clock.ts'
@@ -42,7 +40,10 @@ const makeAll = (path: string): void => {
 
 type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
 
-/** Each is opened by its URL. @throws Error with one sentence, without the password in the URL */
+/**
+ * Each is opened by its URL. Drivers that are large, and that embedded installations do not need, are loaded when they are.
+ * @throws Error with one sentence, without the password in the URL
+ */
 export const openLog = async (urls: Urls, clock: Clock, newId: () => string): Promise<EventLog> => {
   const log = await openOwnLog(urls, clock, newId)
   try {
@@ -62,12 +63,18 @@ export const openLog = async (urls: Urls, clock: Clock, newId: () => string): Pr
 export const openOwnLog = ({ logUrl, dataPath }: Urls, clock: Clock, newId: () => string): Promise<EventLog> =>
   logUrl === 'lmdb:'
     ? openLmdbEventLog({ path: join(dataPath, 'log'), clock })
-    : named('log', logUrl, () => openEventstoredbLog({ url: logUrl, newId, now: () => clock.now() }))
+    : named('log', logUrl, async () => {
+        const { openEventstoredbLog } = await import('./engines/eventstoredb-log/eventstoredb-log.ts')
+        return openEventstoredbLog({ url: logUrl, newId, now: () => clock.now() })
+      })
 
 export const openTables = ({ tablesUrl, dataPath }: Urls, clock: Clock): Promise<TableStore> =>
   tablesUrl === 'lmdb:'
     ? openLmdbTableStore({ path: join(dataPath, 'tables'), clock })
-    : named('tables', tablesUrl, () => openRedisTables({ url: tablesUrl }))
+    : named('tables', tablesUrl, async () => {
+        const { openRedisTables } = await import('./engines/redis-tables/redis-tables.ts')
+        return openRedisTables({ url: tablesUrl })
+      })
 
 /** @throws Error also for one that another history is being copied into. */
 export const openHistory = async (urls: Urls): Promise<HistoryStore> => {
@@ -95,7 +102,6 @@ export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>, options?: { isGu
   filesUrl.startsWith('file:')
     ? openFileFolder(folderOf(filesUrl), options)
     : named('files', filesUrl, async () => {
-        // Its driver is large, and most installations have a folder.
         const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
         return openS3Files({ url: filesUrl })
       })

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../kernel/json.ts'
 import type { Check } from '../kit/http/validate.ts'
 import { compileBody, compileParams, compileQuery } from './schemas.ts'
 
-/** A route at one of its addresses, with its schemas compiled. */
+/** A route at one of its addresses, with what checks its input. */
 export interface CompiledRoute {
   declaration: Route
   method: Method
@@ -28,7 +28,7 @@ const NOTHING: JsonSchema = { type: 'object', additionalProperties: false }
 const NOTHING_BYTES_MAX = 64 * 1024
 const WRITES: readonly Method[] = ['POST', 'PUT', 'PATCH']
 
-/** @throws Error naming the route whose access, schema or path is wrong. */
+/** @throws Error naming the route whose access or path is wrong. */
 export const compileRoute = (
   route: Route,
   address: { method: Method; path: string; operationId: string },

@@ -1,8 +1,8 @@
-import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
 import { FAULTS_MAX, type FieldError } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import { addFormats } from '../kit/http/formats.ts'
-import { type Check, fieldError } from '../kit/http/validate.ts'
+import { type Check, fieldError, whenNeeded } from '../kit/http/validate.ts'
 
 const ajvWith = (options: Options): Ajv2020 => {
   const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, strictTuples: false, ...options })
@@ -15,23 +15,23 @@ const bodies = ajvWith({})
 const bodiesInFull = ajvWith({ allErrors: true })
 const addresses = ajvWith({ coerceTypes: 'array', useDefaults: true, allErrors: true })
 
-/** @throws Error when the schema does not compile. */
 export const compileBody = (schema: JsonSchema): Check => {
-  const quick = bodies.compile(schema)
-  let full: ValidateFunction | undefined
+  const quick = whenNeeded(bodies, schema)
+  const full = whenNeeded(bodiesInFull, schema)
   return (value) => {
-    if (quick(value)) return []
-    const first = quick.errors ?? []
-    if (!isSmall(value)) return faultsOf(first, 'field')
-    full ??= bodiesInFull.compile(schema)
-    return full(value) ? faultsOf(first, 'field') : faultsOf(full.errors ?? first, 'field')
+    const first = quick(value)
+    if (first === undefined) return []
+    return faultsOf((isSmall(value) ? full(value) : undefined) ?? first, 'field')
   }
 }
 
 /** Unknown parameters are faults, whatever the schema says about them, unless it has patterns for their names. */
 export const compileQuery = (schema: JsonSchema = {}): Check => {
-  const validate = addresses.compile({ type: 'object', additionalProperties: false, ...schema })
-  return (value) => (validate(value) ? infinite(value as object) : faultsOf(validate.errors ?? [], 'parameter'))
+  const errorsOf = whenNeeded(addresses, { type: 'object', additionalProperties: false, ...schema })
+  return (value) => {
+    const errors = errorsOf(value)
+    return errors === undefined ? infinite(value as object) : faultsOf(errors, 'parameter')
+  }
 }
 
 /** `1e400` is coerced to a number that no bound is compared with. */
@@ -43,8 +43,8 @@ const infinite = (parameters: object): FieldError[] =>
 export const compileParams = (properties: { [name: string]: JsonSchema }): Check => {
   const names = Object.keys(properties)
   if (names.length === 0) return () => []
-  const validate = addresses.compile({ type: 'object', properties, required: names })
-  return (value) => (validate(value) ? [] : faultsOf(validate.errors ?? [], 'parameter'))
+  const errorsOf = whenNeeded(addresses, { type: 'object', properties, required: names })
+  return (value) => faultsOf(errorsOf(value) ?? [], 'parameter')
 }
 
 const faultsOf = (errors: readonly ErrorObject[], noun: string): FieldError[] => {

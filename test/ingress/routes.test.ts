@@ -173,7 +173,23 @@ test('a door that would not be right does not open', async (t) => {
   await refused([{ operationId: 'same' }, { path: '/b', operationId: 'same' }], /operationId same/)
   await refused([{ access: undefined as never }], /who may call it/)
   await refused([{ path: '/a/{x}' }], /parameter x has no schema/)
-  await refused([{ method: 'POST', body: { type: 'nonsense' } }], /POST.*type must be/)
+})
+
+test('a schema that is wrong lets nothing in', async (t) => {
+  const handler = async () => {
+    t.fail('it was called')
+    return { body: { data: null } }
+  }
+  const door = await openDoor(t, {
+    routes: [
+      simpleRoute({ method: 'POST', body: { type: 'nonsense' } }, handler),
+      simpleRoute({ query: { properties: { a: { type: 'nonsense' } } } }, handler),
+    ],
+  })
+  for (const _again of [1, 2]) {
+    t.equal((await door.call('POST', '/thing', { body: {} })).status, 500)
+    t.equal((await door.call('GET', '/thing')).status, 500)
+  }
 })
 
 test('a port that is taken is refused, also by a second door', async (t) => {
