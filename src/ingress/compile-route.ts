@@ -21,6 +21,8 @@ export interface CompiledRoute {
 }
 
 const BODY_BYTES_MAX = 1024 * 1024
+/** Of those that anybody may call: many half sent bodies of strangers must not fill the memory that all bodies share. */
+const PUBLIC_BODY_BYTES_MAX = 64 * 1024
 const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 /** A route that takes no body takes an empty object all the same; a member of it is refused by name. */
@@ -45,7 +47,7 @@ export const compileRoute = (
       query: compileQuery(route.query),
       body: body === undefined ? undefined : compileBody(body),
       bodyRequired: route.bodyRequired ?? (route.body !== undefined || route.rawBody !== undefined),
-      bodyBytesMax: body === NOTHING ? NOTHING_BYTES_MAX : (route.bodyBytesMax ?? BODY_BYTES_MAX),
+      bodyBytesMax: body === NOTHING ? NOTHING_BYTES_MAX : (route.bodyBytesMax ?? defaultMax(route)),
       contentTypes:
         route.rawBody?.contentTypes.map((type) => type.toLowerCase()) ??
         (body === undefined ? [] : ['application/json']),
@@ -57,6 +59,8 @@ export const compileRoute = (
     })
   }
 }
+
+const defaultMax = ({ access }: Route): number => (access === 'public' ? PUBLIC_BODY_BYTES_MAX : BODY_BYTES_MAX)
 
 const checkAccess = ({ access }: Route): void => {
   const named = access === 'public' || access === 'user' || access === 'points' || access === 'operator'

@@ -14,7 +14,8 @@ const schema = {
   required: ['name'],
   additionalProperties: false,
 }
-const echo = simpleRoute({ method: 'POST', path: '/echo', body: schema }, async ({ body }) => ({
+const MIB = 1024 * 1024
+const echo = simpleRoute({ method: 'POST', path: '/echo', body: schema, bodyBytesMax: MIB }, async ({ body }) => ({
   status: 201,
   body: { data: body },
 }))
@@ -142,6 +143,16 @@ test('a body over the limit of its route is 413, whatever its client says of its
   t.match(await client.until(/\r\n\r\n.+/), /^HTTP\/1.1 413 /)
   client.send('GET /api/v3/none HTTP/1.1\r\nHost: x\r\n\r\n')
   t.match(await client.until(/404 Not Found/), /404 Not Found/, 'and the connection can be used on')
+})
+
+test('a body that anybody may send is small, unless its route says otherwise', async (t) => {
+  const open = simpleRoute({ method: 'POST', path: '/open', access: 'public', body: schema })
+  const form = simpleRoute({ method: 'POST', path: '/form', access: 'public', body: schema, bodyBytesMax: 1_000_000 })
+  const door = await openDoor(t, { routes: [open, form, echo] })
+  const body = { name: 'a', free: { text: 'x'.repeat(100_000) } }
+  t.equal((await door.call('POST', '/open', { body })).status, 413)
+  t.equal((await door.call('POST', '/open', { body: { name: 'a', free: { text: 'x'.repeat(60_000) } } })).status, 200)
+  for (const path of ['/form', '/echo']) t.not((await door.call('POST', path, { body })).status, 413, path)
 })
 
 test('a body that is declared too large is answered before it comes', async (t) => {

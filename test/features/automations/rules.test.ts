@@ -50,6 +50,7 @@ test('fields that could do harm are refused', (t) => {
     { a: 'x'.repeat(20_000) },
     { a: { pattern: '^(.?){500}$' } },
     { a: { anyOf: Array.from({ length: 30 }, () => ({ pattern: 'x{10}' })) } },
+    { a: { allOf: Array.from({ length: 11 }, () => ({ uniqueItems: true })) } },
     { a: { oneOf: Array.from({ length: 300 }, () => ({ minLength: 1 })) } },
     Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`k${i}`, 1])),
   ]
@@ -61,6 +62,7 @@ test('fields that could do harm are refused', (t) => {
     { a: { pattern: '(a+)+$' } },
     { a: { pattern: 'a*a*a*b' } },
     { a: { type: 'string', minLength: 1 } },
+    { a: { type: 'array', uniqueItems: true } },
     { a: [1, 2] },
     { a: null },
     { a: { anyOf: [{ const: 1 }, { type: 'null' }] } },
