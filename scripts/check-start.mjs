@@ -4,8 +4,9 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const LIMIT_MS = 300_000
-const END_MS = 20_000
+/** Limits end what hangs: the first one has to hold an installation and a compilation on a slow machine, too. */
+const LIMIT_MS = 600_000
+const END_MS = 60_000
 
 /** `exec` as a shell at a terminal would see it: the signal goes to npm, not to a shell around it. */
 const commandOf = (text) => {
