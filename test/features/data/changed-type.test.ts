@@ -1,6 +1,8 @@
 import { test } from 'tap'
 import { encodeJson } from '../../../src/kernel/event.ts'
+import { RecordWriter } from '../../../src/features/data/record-writer.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
+import type { Wrote } from '../../../src/kit/http/route.ts'
 import { until } from '../../support/service.ts'
 import { CUSTOMERS, hiding, openData } from './open-data.ts'
 
@@ -276,4 +278,27 @@ test('a record that a changed type does not allow is mended one field after anot
   t.match(await patch({ note: 'x' }, second), { status: 200 })
   t.match(await call('DELETE', `/data/${id}`), { status: 200 })
   t.match(await call('DELETE', `/data/${shopId}`), { status: 409 }, 'also what a change left')
+})
+
+test('a file that is attached to a record which names nothing does not take it off the list', async (t) => {
+  const office = await openData(t)
+  const { call, make, list, checked, clock, settle } = office
+  const fields = [
+    { name: 'number', type: 'text' },
+    { name: 'scan', type: 'file' },
+    { name: 'other', type: 'text' },
+  ]
+  const type = await make('/data-type', { name: 'Orders', primaryKey: 'number', fields })
+  const values = { number: 'O-1', other: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d' }
+  const { _id } = await make('/data', { dataTypeId: type._id, values })
+  const next = [...fields.slice(0, 2), { name: 'other', type: 'reference', dataTypeId: type._id }]
+  t.equal((await call('PATCH', `/data-type/${type._id}`, { fields: next })).status, 200)
+  await checked(type._id)
+  t.match(await list('invalid=true'), { total: 1 })
+  const now = clock.now()
+  const origin = { organizationId: 'org-1', now, ids: idSource(now), metadata: {} }
+  const file = { _id: origin.ids.next(), name: 'a', contentType: 'text/plain', size: 1, upload: 'a', createdAt: 'now' }
+  const { wrote } = await new RecordWriter(office).attach(origin, _id, 'scan', file)
+  await settle(wrote as Wrote, 60_000)
+  t.match(await list('invalid=true'), { total: 1, data: [{ values: { scan: [file._id] } }] })
 })

@@ -37,6 +37,33 @@ test('a further organization: the caller owns it, is switched to it, and the tok
   t.equal(alias.status, 200)
 })
 
+test('the repeat of a request that was cut short founds nothing of what its source has got since', async (t) => {
+  const { signup, call, authenticator, login, session } = await open(t)
+  const ada = await signup()
+  const caller = await authenticator.authenticate(ada.token)
+  const body = { organizationName: 'Second', copyDataFromFirstOrg: true }
+  const seed = Buffer.alloc(32, 'second')
+  const send = () => call('POST', '/organization', { caller, body, seed })
+  const first = await send()
+  const [, source] = first.body.organizations.map((one: { organizationId: string }) => one.organizationId).reverse()
+  const login1 = await login(ada.email, PASSWORD)
+  const back = await login1.call('POST', '/auth/switch-organization', { organizationId: source, password: PASSWORD })
+  const before = session(back, ada.email)
+  for (const [path, of] of [
+    ['/hub', { name: 'Late', lat: 1, lng: 1 }],
+    ['/role', { name: 'Late', permissions: [] }],
+  ] as const)
+    t.equal((await before.call('POST', path, of)).status, 201)
+  t.match(await send(), { status: 200, body: { data: first.body.data } })
+  const second = session(first, ada.email)
+  for (const [path, total] of [
+    ['/hubs', 1],
+    ['/roles', 4],
+    ['/users', 1],
+  ] as const)
+    t.equal((await second.call('GET', path)).body.total, total, path)
+})
+
 test('switching asks for the password, gives a token of the other organization and revokes this one', async (t) => {
   const { signup, create, session, login } = await open(t)
   const ada = await signup()
