@@ -2,7 +2,8 @@ import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmS
 import { chmod, copyFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 import { createGunzip } from 'node:zlib'
-import { migrateHistory, migrationsOf } from '../../engines/clickhouse-sql/migrate.ts'
+import { migrateHistory } from '../../engines/clickhouse-sql/migrate.ts'
+import { MIGRATIONS } from '../../engines/clickhouse-sql/migrations.ts'
 import { nativeBlocks, rowsOfBlock } from '../../engines/clickhouse-sql/native-reader.ts'
 import { lockDataFolder } from '../../engines/data-folder.ts'
 import { makeDataFolder, openHistory, RESTORING } from '../../open-engines.ts'
@@ -43,6 +44,10 @@ const manifestOf = (text: string): BackupManifest => {
  */
 export const restore = async (folder: string, dataPath: string): Promise<BackupManifest> => {
   const manifest = await verifyBackup(folder)
+  if (manifest.schema > MIGRATIONS.length)
+    throw new Error(
+      `the history of the backup has schema ${manifest.schema}, of a later version; this one knows ${MIGRATIONS.length}: restore with that version`,
+    )
   if (existsSync(dataPath) && readdirSync(dataPath).length > 0)
     throw new Error(`${dataPath} is not empty: a backup is restored into an empty folder only`)
   makeDataFolder(dataPath)
@@ -69,12 +74,8 @@ const restoreHistory = async (folder: string, dataPath: string, manifest: Backup
   const { schema, retention, parts } = manifest
   const history = await openHistory(urlsOf(dataPath, {}))
   try {
-    await migrateHistory(history, retention)
-    const { known } = await migrationsOf(history)
-    if (schema !== known)
-      throw new Error(
-        `the history of the backup has schema ${schema}, this version ${known}: restore with the version that made it, then upgrade`,
-      )
+    // Rows of an earlier version go into its tables; the next start changes these.
+    await migrateHistory(history, retention, schema)
     for (const part of parts) {
       const rows = createReadStream(join(folder, part.path)).pipe(createGunzip())
       let count = 0

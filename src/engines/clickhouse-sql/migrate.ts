@@ -10,10 +10,15 @@ const VERSIONS = 'schema_versions'
 
 /**
  * Brings the schema of the history to what this version of the code reads and writes, and gives its tables the retention.
- * To be called at each start, by one process at a time; what was done is not done again.
+ * To be called at each start, by one process at a time; what was done is not done again. `through`: no further than this
+ * change, for rows of a version that knew no later one.
  * @throws Error for a history that a later version of the code has changed, and for a cluster that cannot have it.
  */
-export const migrateHistory = async (store: HistoryStore, retention: Retention): Promise<void> => {
+export const migrateHistory = async (
+  store: HistoryStore,
+  retention: Retention,
+  through = MIGRATIONS.length,
+): Promise<void> => {
   const layout = await layoutOf(store)
   const columns = "number UInt32, appliedAt DateTime64(3, 'UTC')"
   if (!(await assertLayout(store, layout, VERSIONS)))
@@ -23,7 +28,7 @@ export const migrateHistory = async (store: HistoryStore, retention: Retention):
     throw new Error(
       `The history has schema ${done}, of a later version; this one knows ${MIGRATIONS.length}. Start the later version.`,
     )
-  for (let number = done + 1; number <= MIGRATIONS.length; number++) {
+  for (let number = done + 1; number <= through; number++) {
     for (const sql of MIGRATIONS[number - 1]({ ...retention, ...layout })) await change(store, number, sql)
     await store.command(`INSERT INTO ${VERSIONS} SELECT {number:UInt32}, now64(3)`, { number })
   }
