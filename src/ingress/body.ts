@@ -5,29 +5,41 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import { breathe, inSlices } from '../kernel/breath.ts'
 
+/** What one network may hold of it: whoever sends half of many bodies leaves some to others. */
+const OWN_SHARE = 3 / 4
+
 /** Bytes of all bodies that are in memory at one time. */
 export class BodyBudget {
   private readonly bytesMax: number
   private held = 0
+  private readonly heldBy = new Map<string, number>()
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax
   }
 
-  take(bytes: number): boolean {
-    if (this.held + bytes > this.bytesMax) return false
+  take(bytes: number, network: string): boolean {
+    const own = (this.heldBy.get(network) ?? 0) + bytes
+    if (this.held + bytes > this.bytesMax || own > this.bytesMax * OWN_SHARE) return false
     this.held += bytes
+    this.heldBy.set(network, own)
     return true
   }
 
-  release(bytes: number): void {
+  release(bytes: number, network: string): void {
+    if (bytes === 0) return
     this.held -= bytes
+    const left = (this.heldBy.get(network) ?? 0) - bytes
+    if (left > 0) this.heldBy.set(network, left)
+    else this.heldBy.delete(network)
   }
 }
 
 export interface BodyOptions {
   clock: Clock
   budget: BodyBudget
+  /** Of the client. */
+  network: string
   bytesMax: number
   timeoutMs: number
   /** It is read as it comes (`pieces`): the client is held back while too much of it waits. */
@@ -93,7 +105,7 @@ export class BodyReader {
       const piece = this.chunks.shift()
       if (piece !== undefined) {
         this.heldBytes -= piece.byteLength
-        this.options.budget.release(piece.byteLength)
+        this.options.budget.release(piece.byteLength, this.options.network)
         if (this.heldBytes < AHEAD_BYTES_MAX) this.resume()
         yield piece
       } else if (this.failure !== undefined) throw this.failure
@@ -133,7 +145,7 @@ export class BodyReader {
 
   private keep(chunk: ArrayBuffer): void {
     if (this.receivedBytes > this.options.bytesMax) return this.fail(tooLarge(this.options.bytesMax))
-    if (!this.options.budget.take(chunk.byteLength))
+    if (!this.options.budget.take(chunk.byteLength, this.options.network))
       return this.fail(new Failure('overloaded', { retryAfterSeconds: 1 }))
     this.heldBytes += chunk.byteLength
     // The chunk's memory is taken back when the callback returns.
@@ -175,7 +187,7 @@ export class BodyReader {
   }
 
   private drop(): void {
-    this.options.budget.release(this.heldBytes)
+    this.options.budget.release(this.heldBytes, this.options.network)
     this.heldBytes = 0
     this.chunks = []
     this.resume()

@@ -88,6 +88,7 @@ export class HttpDoor {
     const reader = new BodyReader(exchange.res, exchange.declaredBytes, {
       clock,
       budget,
+      network: exchange.client.network,
       bytesMax,
       timeoutMs: limits.bodyTimeoutMs,
       isStreamed: match?.route.declaration.receive !== undefined,

@@ -276,7 +276,7 @@ test('a body without an end is cut', async (t) => {
 test('a body that comes byte by byte is kept in few pieces', async (t) => {
   let give: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined
   const response = { onData: (handler: typeof give) => void (give = handler), pause: () => {}, resume: () => {} }
-  const options = { clock: systemClock, budget: new BodyBudget(1e6), bytesMax: 1e6, timeoutMs: 60_000 }
+  const options = { clock: systemClock, budget: new BodyBudget(1e6), bytesMax: 1e6, network: 'a', timeoutMs: 60_000 }
   const reader = new BodyReader(response as never, undefined, { ...options, isStreamed: true })
   const sent = Buffer.from(Uint8Array.from({ length: 100_000 }, (_, i) => (i * 7) % 251))
   for (const byte of sent) give(Uint8Array.of(byte).buffer, false)
@@ -287,8 +287,19 @@ test('a body that comes byte by byte is kept in few pieces', async (t) => {
   t.ok(pieces.length < 1_000, `${pieces.length} pieces of 100,000 bytes`)
 })
 
+test('bodies of one network leave room for others', (t) => {
+  const budget = new BodyBudget(1_000)
+  t.ok(budget.take(750, 'a'))
+  t.notOk(budget.take(1, 'a'))
+  t.ok(budget.take(250, 'b'))
+  t.notOk(budget.take(1, 'c'), 'all together have no more')
+  budget.release(700, 'a')
+  t.ok(budget.take(700, 'a'))
+  t.end()
+})
+
 test('half a body is answered 408 and its memory is free again', async (t) => {
-  const door = await openDoor(t, { routes: [echo], limits: { bodyTimeoutMs: 60, bodyBytesInFlightMax: 100_000 } })
+  const door = await openDoor(t, { routes: [echo], limits: { bodyTimeoutMs: 60, bodyBytesInFlightMax: 130_000 } })
   const half = await rawClient(t, door)
   half.send(
     `POST /api/v3/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(90_000)}`,
