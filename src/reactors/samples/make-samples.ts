@@ -4,10 +4,9 @@ import { Failure } from '../../kernel/errors.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { PROCESS, processStream, type ProcessFinished } from '../../kit/commands/process.ts'
 import { idSource } from '../../kit/commands/ids.ts'
-import { eventTypes, idOfStream } from '../../kit/commands/declared-event.ts'
+import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
-import type { Settle } from '../../kit/consumers/settle.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import type { Services } from '../../kit/services.ts'
 
@@ -18,13 +17,10 @@ export type SampleMaker = (origin: WriteOrigin, hubId: string) => Promise<void>
 
 interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, 'log' | 'tables'> {
   makers: readonly SampleMaker[]
-  /** Waits for the tables. */
-  settle: Settle
 }
 
-const SETTLE_MS = 5_000
-/** The tables that they feed are those which samples are made from. */
-const FOUNDING = ['hub', 'user', 'role', 'flow'].map((noun) => eventTypes(noun).created)
+const LOOKS_MAX = 50
+const LOOK_MS = 20
 
 /** Follows the foundings of organizations. Where it never ran it begins here: older organizations have no use for samples. */
 export const makeSamples = async (services: SampleServices): Promise<Follower> => {
@@ -50,14 +46,16 @@ const isFounded = ({ type, data }: RecordedEvent): boolean => {
 }
 
 const makeFor = async (services: SampleServices, event: RecordedEvent): Promise<void> => {
-  const { tables, clock, logger, makers, settle } = services
-  await settle({ position: event.position, types: FOUNDING }, SETTLE_MS)
+  const { tables, clock, logger, makers } = services
   const organizationId = idOfStream(event.stream)
   const oldest = { sort: { field: 'createdAt', order: 'asc' }, limit: 1 } as const
-  // Users come after hubs: where one is, a hub that is not there was deleted.
-  const { rows: users } = await tables.find(USERS_TABLE, organizationId, oldest)
+  const hasUser = async (): Promise<boolean> => (await tables.find(USERS_TABLE, organizationId, oldest)).rows.length > 0
+  // The directory has rows in the order of the log, and users come last: where one is, what is not there was deleted.
+  for (let looks = 1; !(await hasUser()); looks++) {
+    if (looks === LOOKS_MAX) throw new Error(`the tables do not have the organization ${organizationId} yet`)
+    await new Promise<void>((resume) => void clock.after(LOOK_MS, resume))
+  }
   const { rows } = await tables.find(HUBS_TABLE, organizationId, oldest)
-  if (users.length === 0) throw new Error(`the tables do not have the organization ${organizationId} yet`)
   if (rows.length === 0) return
   const metadata = { organizationId, actor: `reactor:${MAKE_SAMPLES}`, $causationId: event.id }
   const now = clock.now()

@@ -44,6 +44,16 @@ test('a new organization gets sample vehicles in its first hub, once; older ones
   t.equal(await count(back), 2, 'what was deleted stays so')
 })
 
+test('samples wait for the organization alone: where its rows are, they are made at once', async (t) => {
+  const world = await openIdentity(t)
+  const start = () => makeSamples({ ...world, makers: [sampleVehicles(world)] })
+  await (await start()).close()
+  const owner = await world.signup()
+  const samples = await start()
+  t.teardown(() => samples.close())
+  await until('the samples', async () => (await vehiclesOf(owner)).length === 3)
+})
+
 test('a new organization gets sample customers and tasks, each once through restarts', async (t) => {
   const world = await openIdentity(t)
   let failing = true
