@@ -2,10 +2,10 @@ import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
 import { FAULTS_MAX, type FieldError } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import { addFormats } from '../kit/http/formats.ts'
-import { type Check, fieldError, whenNeeded } from '../kit/http/validate.ts'
+import { type Check, fieldError, OWN_SCHEMAS, whenNeeded } from '../kit/http/validate.ts'
 
 const ajvWith = (options: Options): Ajv2020 => {
-  const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, strictTuples: false, ...options })
+  const ajv = new Ajv2020({ ...OWN_SCHEMAS, strictTuples: false, ...options })
   addFormats(ajv)
   return ajv
 }
