@@ -2,26 +2,15 @@ import { RESP_TYPES } from 'redis'
 import { test, type Test } from 'tap'
 import { Budget } from '../../src/engines/redis-tables/budget.ts'
 import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
-import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
-import { folderOf } from '../support/folder-of.ts'
-import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
+import { withoutRedis as skip } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
+import { redisBehindProxy } from '../support/redis-behind-proxy.ts'
 
 const ROWS = 2_000
 
 const opened = async (t: Test, deadlineMs?: number) => {
-  const server = await openRedisServer(folderOf(t))
-  const proxy = await TcpProxy.open(server.port)
-  const admin = await openClient(server.url)
-  const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}`, ...(deadlineMs && { deadlineMs }) })
-  t.teardown(async () => {
-    await tables.close()
-    admin.destroy()
-    await proxy.close()
-    await server.kill('SIGKILL')
-  })
+  const { tables, admin, proxy } = await redisBehindProxy(t, deadlineMs)
   await tables.declare({ name: 'things', version: 1, equality: ['kind'], range: ['size'], text: ['name'] })
   const total = async (kind: string): Promise<number | undefined> =>
     (await tables.find('things', 's', { where: { kind }, limit: 1, total: true })).total

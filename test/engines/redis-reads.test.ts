@@ -1,23 +1,12 @@
 import { test, type Test } from 'tap'
 import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
-import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
-import { folderOf } from '../support/folder-of.ts'
-import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
-import { TcpProxy } from '../support/tcp-proxy.ts'
+import { withoutRedis as skip } from '../support/redis-server.ts'
+import { redisBehindProxy } from '../support/redis-behind-proxy.ts'
 
 const ROWS = 1_000
 
 const opened = async (t: Test, deadlineMs?: number) => {
-  const server = await openRedisServer(folderOf(t))
-  const proxy = await TcpProxy.open(server.port)
-  const admin = await openClient(server.url)
-  const tables = await openRedisTables({ url: `redis://127.0.0.1:${proxy.port}`, ...(deadlineMs && { deadlineMs }) })
-  t.teardown(async () => {
-    await tables.close()
-    admin.destroy()
-    await proxy.close()
-    await server.kill('SIGKILL')
-  })
+  const { tables, admin, proxy } = await redisBehindProxy(t, deadlineMs)
   await tables.declare({ name: 'things', version: 1 })
   const id = (no: number): string => `thing-${no}`
   await tables.commit(

@@ -14,27 +14,17 @@ import {
   SUBSCRIBES_AT_ONCE,
   SUBSCRIBES_PER_SECOND,
 } from '../../src/live/client.ts'
+import { callerWith } from '../support/callers.ts'
 import { batchOf, type SimplePoint } from '../support/batches.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { folderOf } from '../support/folder-of.ts'
 
-const EVERYTHING = new Set(['view/location-history', 'view/geofence'])
-
-const callerOf = (changes: Partial<UserCaller> = {}): UserCaller => ({
-  kind: 'user',
-  organizationId: 'org',
-  userId: 'u',
-  identityId: 'i',
-  email: 'a@b.example',
-  jti: 'j',
-  expiresAt: Number.MAX_SAFE_INTEGER,
-  roleId: 'r',
-  permissions: EVERYTHING,
-  permissionDetails: [],
-  hubIds: 'all',
-  teamIds: [],
-  ...changes,
-})
+const callerOf = (changes: Partial<UserCaller> = {}): UserCaller =>
+  callerWith(['view/location-history', 'view/geofence'], {
+    organizationId: 'org',
+    expiresAt: Number.MAX_SAFE_INTEGER,
+    ...changes,
+  })
 
 // biome-ignore lint/suspicious/noExplicitAny: a message of any type
 type Message = any
@@ -61,6 +51,21 @@ class FakeSocket implements ChannelSocket {
     return this.messages.splice(0)
   }
 }
+
+const decidedOf = (sourceRevision: number, decisions: Transition[]): Decided => ({
+  sourceRevision,
+  ordinal: 0,
+  sourceLoggedAt: 0,
+  decisions,
+})
+
+const eventOf = (n: number, decided: Decided) => ({
+  id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
+  type: 'decided.v1',
+  data: encodeJson(decided),
+  isJson: true,
+  metadata: {},
+})
 
 const turn = (): Promise<void> => new Promise((resume) => setImmediate(resume))
 
@@ -349,25 +354,11 @@ test('events resume after a cursor, from memory and from the log, with a gap onl
   const { log, hub, newHub, connect, settle } = await open(t, { facts: { a: named('A') } })
   let n = 0
   const decide = async (to: LiveHub | undefined, count: number): Promise<void> => {
-    const decided: Decided = {
-      sourceRevision: n,
-      ordinal: 0,
-      sourceLoggedAt: 0,
-      decisions: Array.from({ length: count }, () => transition(n++, n % 3 === 2 ? 'other' : 'org')),
-    }
-    const { revision } = await log.append(
-      transitionStream(1),
-      [
-        {
-          id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
-          type: 'decided.v1',
-          data: encodeJson(decided),
-          isJson: true,
-          metadata: {},
-        },
-      ],
-      'any',
+    const decided = decidedOf(
+      n,
+      Array.from({ length: count }, () => transition(n++, n % 3 === 2 ? 'other' : 'org')),
     )
+    const { revision } = await log.append(transitionStream(1), [eventOf(n, decided)], 'any')
     to?.events.handle({ revision, decided }, 1)
   }
   const idsOf = (messages: Message[]): string[] =>
@@ -505,25 +496,11 @@ test('a resume goes as fast as the client reads, and what comes meanwhile follow
   const [{ cursor: since }] = first.socket.take()
   let n = 0
   const decide = async (count: number): Promise<void> => {
-    const decided: Decided = {
-      sourceRevision: n,
-      ordinal: 0,
-      sourceLoggedAt: 0,
-      decisions: Array.from({ length: count }, () => transition(n++)),
-    }
-    const { revision } = await log.append(
-      transitionStream(1),
-      [
-        {
-          id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
-          type: 'decided.v1',
-          data: encodeJson(decided),
-          isJson: true,
-          metadata: {},
-        },
-      ],
-      'any',
+    const decided = decidedOf(
+      n,
+      Array.from({ length: count }, () => transition(n++)),
     )
+    const { revision } = await log.append(transitionStream(1), [eventOf(n, decided)], 'any')
     hub.events.handle({ revision, decided }, 1)
   }
   for (let i = 0; i < 9; i++) await decide(1000)
@@ -665,23 +642,10 @@ test('what is read for a subscription ends with it, also while its client does n
   first.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
   await settle()
   const [{ cursor: since }] = first.socket.take()
-  const eventOf = (n: number) => ({
-    id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
-    type: 'decided.v1',
-    isJson: true,
-    metadata: {},
-    data: encodeJson({
-      sourceRevision: n,
-      ordinal: 0,
-      sourceLoggedAt: 0,
-      decisions: [transition(n, n < 1_280 ? 'other' : 'org')],
-    }),
-  })
-  await log.append(
-    transitionStream(1),
-    Array.from({ length: 1_281 }, (_, n) => eventOf(n)),
-    'any',
+  const events = Array.from({ length: 1_281 }, (_, n) =>
+    eventOf(n, decidedOf(n, [transition(n, n < 1_280 ? 'other' : 'org')])),
   )
+  await log.append(transitionStream(1), events, 'any')
 
   const hub = newHub()
   let reads = 0
@@ -719,20 +683,7 @@ test('what is read for a subscription ends with it, also while its client does n
 
 test('a cursor whose whole rest was truncated is a gap', async (t) => {
   const { log, newHub, connect, settle } = await open(t)
-  const append = (n: number) =>
-    log.append(
-      transitionStream(1),
-      [
-        {
-          id: `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`,
-          type: 'decided.v1',
-          data: encodeJson({ sourceRevision: n, ordinal: 0, sourceLoggedAt: 0, decisions: [transition(n)] }),
-          isJson: true,
-          metadata: {},
-        },
-      ],
-      'any',
-    )
+  const append = (n: number) => log.append(transitionStream(1), [eventOf(n, decidedOf(n, [transition(n)]))], 'any')
   const heardBy = async (since?: string): Promise<Message[]> => {
     const hub = newHub()
     for (const partition of [0, 1]) await hub.events.load(partition)

@@ -5,6 +5,16 @@ import { until } from '../../support/service.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
+const body = {
+  name: 'Ada',
+  email: 'ada@example.com',
+  password: PASSWORD,
+  organizationName: 'Green',
+  hubName: 'H',
+  hubLat: 0,
+  hubLng: 0,
+}
+
 test('signing up makes a person, an organization, a hub, four roles and a token', async (t) => {
   const { signup, call } = await openIdentity(t)
   const ada = await signup({ name: 'Ada', email: 'Ada@Example.com', organizationName: 'Green Couriers' })
@@ -61,15 +71,6 @@ test('signing up makes a person, an organization, a hub, four roles and a token'
 test('a signup that is repeated under its key makes nothing twice', async (t) => {
   const { call, over, log } = await openIdentity(t)
   const seed = Buffer.alloc(32, 3)
-  const body = {
-    name: 'Ada',
-    email: 'ada@example.com',
-    password: PASSWORD,
-    organizationName: 'Green',
-    hubName: 'H',
-    hubLat: 0,
-    hubLng: 0,
-  }
   // The first one dies half-way.
   await t.rejects(over(dyingLog(log, 8).log).call('POST', '/auth/signup', { seed, body }), { name: 'Killed' })
   const second = await call('POST', '/auth/signup', { seed, body })
@@ -87,30 +88,12 @@ test('a signup that is repeated under its key makes nothing twice', async (t) =>
 
 test('two who sign up with one e-mail at the same time', async (t) => {
   const { call } = await openIdentity(t)
-  const body = {
-    name: 'Ada',
-    email: 'ada@example.com',
-    password: PASSWORD,
-    organizationName: 'Green',
-    hubName: 'H',
-    hubLat: 0,
-    hubLng: 0,
-  }
   const answers = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/signup', { body })))
   t.same(answers.map(({ status }) => status).sort(), [200, 409, 409])
 })
 
 test('--signup first and closed', async (t) => {
   const first = await openIdentity(t, { signup: 'first' })
-  const body = {
-    name: 'Ada',
-    email: 'ada@example.com',
-    password: PASSWORD,
-    organizationName: 'Green',
-    hubName: 'H',
-    hubLat: 0,
-    hubLng: 0,
-  }
   const answers = await Promise.all(
     ['a', 'b', 'c'].map((name) =>
       first.call('POST', '/auth/signup', { body: { ...body, email: `${name}@example.com` } }),

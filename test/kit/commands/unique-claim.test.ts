@@ -1,12 +1,12 @@
 import { test, type Test } from 'tap'
 import { seeded } from '../../../bench/load/frames.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
-import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { Failure } from '../../../src/kernel/errors.ts'
 import { text } from '../../../src/kernel/schema.ts'
 import type { Projection } from '../../../src/kit/consumers/projection.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { defineResource } from '../../../src/kit/resource/resource.ts'
+import { callerWith } from '../../support/callers.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { dyingLog, Killed } from '../../support/dying-log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -26,20 +26,7 @@ const badge = defineResource({
 
 const projection: Projection = { name: 'badges', version: 1, ...badge.rows }
 
-const caller: UserCaller = {
-  kind: 'user',
-  organizationId: 'org-1',
-  userId: 'u',
-  identityId: 'i',
-  email: 'a@b.c',
-  jti: 'j',
-  expiresAt: 9e12,
-  roleId: 'r',
-  permissions: new Set(['view/badge', 'edit/badge']),
-  permissionDetails: [],
-  hubIds: 'all',
-  teamIds: [],
-}
+const caller = callerWith(['view/badge', 'edit/badge'])
 
 const start = async (t: Test) => {
   const services = await openServices(folderOf(t), new FakeClock(), [badge])
