@@ -110,10 +110,7 @@ export class Connection {
     const frame = readFirstFrame(data, isBinary)
     if (frame.kind === 'bad') return this.close(CLOSE.badMessage, 'not a message of this channel')
     const { token, fault } = frame.kind === 'auth' ? frame.auth : {}
-    const now = this.options.clock.monotonic()
-    this.renewals ??= new TokenBucket(RENEWALS_PER_SECOND, now, RENEWALS_AT_ONCE)
-    if (!this.renewals.take(1, now))
-      return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
+    if (!this.maySignIn()) return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
     if (fault !== undefined) return this.sendError('invalid', fault)
     if (token === undefined) return this.close(CLOSE.unauthenticated, 'send an auth message first')
     this.isChecking = true
@@ -145,12 +142,16 @@ export class Connection {
       this.message(frame.data, frame.isBinary)
   }
 
-  /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
-  private renew({ token, fault }: AuthFrame): void {
+  /** Counts one `auth` message. */
+  private maySignIn(): boolean {
     const now = this.options.clock.monotonic()
     this.renewals ??= new TokenBucket(RENEWALS_PER_SECOND, now, RENEWALS_AT_ONCE)
-    if (!this.renewals.take(1, now))
-      return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
+    return this.renewals.take(1, now)
+  }
+
+  /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
+  private renew({ token, fault }: AuthFrame): void {
+    if (!this.maySignIn()) return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
     if (fault !== undefined) return this.sendError('invalid', fault)
     if (token === undefined) return this.sendError('invalid', '/token is required')
     const isRenewing = this.wantedToken !== undefined

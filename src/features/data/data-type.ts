@@ -46,63 +46,57 @@ const field = object({
 })
 
 /** What records of one kind are made of. Its rows are kept as every resource's; its records look at them. */
-export const dataType = defineResource(
-  {
-    noun: 'dataType',
-    plural: DATA_TYPES,
-    tag: 'Data',
-    paths: { one: '/data-type', many: '/data-types' },
-    fields: {
-      name: text({ max: 100 }),
-      type: withDefault(
-        described(text({ max: 50 }), '`customer`, `product`, `employee`, `other`, or a word of your own.'),
-        'other',
-      ),
-      primaryKey: described(
-        text({ max: 50 }),
-        'The name of a text or number field; its values are required and unique.',
-      ),
-      fields: list(field, { min: 1, max: FIELDS_MAX }),
-    },
-    readOnly: {
-      check: withDefault(
-        object({ state: oneOf('running', 'done'), records: integer({ min: 0 }), invalid: integer({ min: 0 }) }),
-        { state: 'done', records: 0, invalid: 0 },
-      ),
-    },
-    internal: {
-      dataTypeIds: list(reference(DATA_TYPES), { max: FIELDS_MAX }),
-      /** The highest number that a field had. */
-      lastNo: integer({ min: 0 }),
-    },
-    permissions: { view: 'view/data-type', edit: 'edit/data-type' },
-    unique: 'name',
-    indexes: { equality: ['name', 'type', 'nameKey'], range: ['name'], text: ['name'] },
-    derived: ({ name }) => ({ nameKey: nameKey(name as string) }),
-    bodyBytesMax: 1024 * 1024,
-    example: {
-      name: 'Customers',
-      type: 'customer',
-      primaryKey: 'number',
-      fields: [
-        { name: 'number', type: 'text', pattern: '^C-[0-9]+$' },
-        { name: 'name', label: 'Name', type: 'text', required: true },
-        { name: 'phone', type: 'text', max: 30 },
-        { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
-        { name: 'place', type: 'coordinate' },
-      ],
-    },
-    keep: (write) => kept(write),
-    merge: (before, patch) =>
-      mergePatch(
-        { ...before, fields: (before.fields as unknown as StoredField[]).map(shownField) as unknown as Json },
-        patch,
-      ),
-    present: (rows, context) => withCheck(rows, context),
+export const dataType = defineResource({
+  noun: 'dataType',
+  plural: DATA_TYPES,
+  isShared: true,
+  tag: 'Data',
+  paths: { one: '/data-type', many: '/data-types' },
+  fields: {
+    name: text({ max: 100 }),
+    type: withDefault(
+      described(text({ max: 50 }), '`customer`, `product`, `employee`, `other`, or a word of your own.'),
+      'other',
+    ),
+    primaryKey: described(text({ max: 50 }), 'The name of a text or number field; its values are required and unique.'),
+    fields: list(field, { min: 1, max: FIELDS_MAX }),
   },
-  // Each request about its records asks for it.
-  (plain) => ({ ...plain, tables: plain.tables.map((table) => ({ ...table, isShared: true })) }),
-)
+  readOnly: {
+    check: withDefault(
+      object({ state: oneOf('running', 'done'), records: integer({ min: 0 }), invalid: integer({ min: 0 }) }),
+      { state: 'done', records: 0, invalid: 0 },
+    ),
+  },
+  internal: {
+    dataTypeIds: list(reference(DATA_TYPES), { max: FIELDS_MAX }),
+    /** The highest number that a field had. */
+    lastNo: integer({ min: 0 }),
+  },
+  permissions: { view: 'view/data-type', edit: 'edit/data-type' },
+  unique: 'name',
+  indexes: { equality: ['name', 'type', 'nameKey'], range: ['name'], text: ['name'] },
+  derived: ({ name }) => ({ nameKey: nameKey(name as string) }),
+  bodyBytesMax: 1024 * 1024,
+  example: {
+    name: 'Customers',
+    type: 'customer',
+    primaryKey: 'number',
+    fields: [
+      { name: 'number', type: 'text', pattern: '^C-[0-9]+$' },
+      { name: 'name', label: 'Name', type: 'text', required: true },
+      { name: 'phone', type: 'text', max: 30 },
+      { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
+      { name: 'place', type: 'coordinate' },
+    ],
+  },
+  keep: (write) => kept(write),
+  merge: (before, patch) =>
+    mergePatch(
+      { ...before, fields: (before.fields as unknown as StoredField[]).map(shownField) as unknown as Json },
+      patch,
+    ),
+  present: (rows, context) => withCheck(rows, context),
+})
 
 /** Names of types are compared without case. */
 export const nameKey = (name: string): string => name.normalize('NFC').trim().toLowerCase()

@@ -1,4 +1,4 @@
-import { WrongRevision, type EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsOf, WrongRevision } from '../../engines/event-log.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent } from '../../kernel/event.ts'
@@ -191,15 +191,12 @@ export const stateBy = async <State, Command>(
   isOwn: (event: RecordedEvent) => boolean,
 ): Promise<Handled<State> | undefined> => {
   let state = decider.initial
-  for (let version = 0; ; ) {
-    const events = await log.read(stream, version, PAGE_EVENTS)
-    for (const event of events) {
-      state = decider.evolve(state, factOf(event))
-      version = event.revision + 1
-      if (isOwn(event)) return { state, version, wrote: { position: event.position, types: [event.type] } }
-    }
-    if (events.length < PAGE_EVENTS) return undefined
+  for await (const event of eventsOf(log, stream)) {
+    state = decider.evolve(state, factOf(event))
+    const wrote = { position: event.position, types: [event.type] }
+    if (isOwn(event)) return { state, version: event.revision + 1, wrote }
   }
+  return undefined
 }
 
 /** Appends the facts to a stream that has `version` events; undefined when it has others by now. */

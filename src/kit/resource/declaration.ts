@@ -162,6 +162,8 @@ export interface ResourceDeclaration {
   links?: { [member: string]: { noun: string; field: string } }
   /** Raise it when the shape of rows changes: its table alone is then built anew. */
   version?: number
+  /** Requests about other records ask for its rows (`TableDeclaration`). */
+  isShared?: true
   /** A field whose value (case aside) only one record of an organization may have. */
   unique?: string
   /** Values of that kind that only the record itself knows; and the record without having taken one, where another has it. */
@@ -289,11 +291,8 @@ const keepable = (declaration: ResourceDeclaration): Fields => {
 }
 
 /** What a GET answers and nobody may write; a linked member may be among what the body says. */
-const ignored = (declaration: ResourceDeclaration): JsonObject =>
-  Object.fromEntries([
-    ...['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})].map((name) => [
-      name,
-      ANY,
-    ]),
-    ['version', { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' }],
-  ]) as JsonObject
+const ignored = (declaration: ResourceDeclaration): JsonObject => {
+  const names = ['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})]
+  const version = { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' }
+  return { ...Object.fromEntries(names.map((name) => [name, ANY])), version } as JsonObject
+}

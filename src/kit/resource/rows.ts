@@ -19,6 +19,7 @@ export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
     range: [...new Set(['createdAt', 'updatedAt', ...range, ...sparse])],
     ...(sparse.length > 0 && { sparse }),
     text,
+    ...(declaration.isShared === true && { isShared: true }),
   }
 }
 
