@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { PointBlock } from '../projections/location-history-block.ts'
 import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../src/engines/clickhouse-sql/history-schema.ts'
 import { selectPoints } from '../src/engines/clickhouse-sql/points.ts'
 import type { EventLog } from '../src/engines/event-log.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
@@ -16,8 +16,8 @@ import { systemClock } from '../src/kernel/system-clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import { openHistory, openOwnLog, openTables } from '../src/open-engines.ts'
 import { batchOf, uuidOf } from '../test/support/trace-batches.ts'
-import { seeded } from './support/geo-data.ts'
 import { openServers } from './support/stand-ins.ts'
+import { seeded } from '../test/support/random.ts'
 
 /**
  * Each port on its embedded engine and on its server, by the same work in the same run, and the ratio of both:
@@ -158,7 +158,7 @@ const measureTables = async (tables: TableStore): Promise<Figures> => {
 }
 
 const measureHistory = async (history: HistoryStore): Promise<Figures> => {
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   const batches = Array.from({ length: BLOCK_ROWS / BATCH_POINTS }, (_, i) => makeBatch(i * BATCH_POINTS))
   const block = new PointBlock(BLOCK_ROWS)
   let revision = 0

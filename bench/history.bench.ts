@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { PointBlock } from '../projections/location-history-block.ts'
 import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../src/engines/clickhouse-sql/history-schema.ts'
 import { openChdbHistoryStore, type ChdbHistoryStore } from '../src/engines/chdb/chdb-history.ts'
 import { readHistory } from '../src/features/locations/history/query.ts'
 import { HAS_SPEED, type PointBatch } from '../src/features/locations/events.ts'
@@ -27,7 +27,7 @@ const WALKER = uuidOf('the one with 1 Hz')
 const folder = mkdtempSync(join(tmpdir(), 'history-bench-'))
 const store = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
 try {
-  await migrateHistory(store, { days: 36_500, runDays: 36_500 })
+  await openSchema(store, { days: 36_500, runDays: 36_500 })
   await bytesByColumn(store, 'fleet-warsaw-2024-02-19-sample')
   await store.command(`TRUNCATE TABLE ${POINTS}`)
   await insertJson(store, 100_000)

@@ -4,7 +4,7 @@ import { BATCHER_LIMITS, Batcher } from '../src/features/locations/ingest/batche
 import { writeBinaryFrame, type BinaryPoint } from '../src/features/locations/ingest/binary-frame-writer.ts'
 import { ingestChannel } from '../src/features/locations/ingest/channel.ts'
 import { readFrame, type Frame } from '../src/features/locations/ingest/frame.ts'
-import { Ingest } from '../src/features/locations/ingest/ingest.ts'
+import { PointStore } from '../src/features/locations/ingest/store.ts'
 import type { KnownTracker, TrackerResolver } from '../src/features/trackers/views.ts'
 import { partitionOf } from '../src/features/locations/events.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
@@ -47,7 +47,7 @@ const batcher = new Batcher({
   onAppended: () => {},
   startAppendTimer: () => () => {},
 })
-const ingest = new Ingest({
+const ingest = new PointStore({
   batcher,
   resolver,
   clock: systemClock,

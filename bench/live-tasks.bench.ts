@@ -6,9 +6,9 @@ import { systemClock } from '../src/kernel/system-clock.ts'
 import type { ChannelSocket } from '../src/kit/http/channel.ts'
 import { liveChannel } from '../src/live/client.ts'
 import { LiveHub } from '../src/live/hub.ts'
-import { taskFeed } from '../src/live/task-feed.ts'
-import { seeded } from './support/geo-data.ts'
+import { taskFeed } from '../src/features/tasks/live-feed.ts'
 import { cpuMs } from './support/measure.ts'
+import { seeded } from '../test/support/random.ts'
 
 /**
  * What a change of a task costs until all who see it were told, in µs of CPU time, with 2,000 people of one organization
@@ -87,11 +87,8 @@ const measure = async (field: number, dispatchers: number): Promise<void> => {
       factsOf: async () => [],
       decode: () => nothing as never,
       eventOf: (decision) => decision,
-      runs: async () => [],
-      runShown: (row) => row,
-      automationShown: (row) => row,
-      taskShown: (row) => row,
     },
+    feeds: [taskFeed()],
   })
   const join = (caller: UserCaller): void => {
     const socket: ChannelSocket = { address: '', bufferedBytes: () => 0, close: () => {}, send: () => ++told && 0 }
@@ -104,7 +101,7 @@ const measure = async (field: number, dispatchers: number): Promise<void> => {
   await new Promise((settled) => setTimeout(settled, 50))
   told = 0
   const begun = process.cpuUsage()
-  const feed = await taskFeed(hub)
+  const feed = await taskFeed().follow(hub)
   await finished
   const us = (cpuMs(begun) * 1000) / EVENTS
   await feed.close()

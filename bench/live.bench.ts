@@ -5,8 +5,8 @@ import { systemClock } from '../src/kernel/system-clock.ts'
 import type { ChannelConnection, ChannelSocket } from '../src/kit/http/channel.ts'
 import { LiveHub } from '../src/live/hub.ts'
 import { liveChannel } from '../src/live/client.ts'
-import { seeded } from './support/geo-data.ts'
 import { cpuMs } from './support/measure.ts'
+import { seeded } from '../test/support/random.ts'
 
 /**
  * What a subscription to a fleet of 20,000 costs until its snapshot is sent, in µs of CPU time, while the fleet stands and
@@ -51,11 +51,8 @@ const hub = new LiveHub({
     factsOf: async () => [],
     decode: () => undefined as never,
     eventOf: (decision) => decision,
-    runs: async () => [],
-    runShown: (row) => row,
-    automationShown: (row) => row,
-    taskShown: (row) => row,
   },
+  feeds: [],
 })
 
 let revision = -1

@@ -10,7 +10,7 @@ import type { Find, TableStore } from '../src/engines/table-store.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import { idFrom } from '../src/kit/commands/ids.ts'
-import { seeded } from './support/geo-data.ts'
+import { seeded } from '../test/support/random.ts'
 
 /**
  * The embedded event log with sync, from small events to batches of points, and its followers; the embedded tables, from

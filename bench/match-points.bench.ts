@@ -18,8 +18,9 @@ import { decideBatch } from '../src/reactors/matcher/decide.ts'
 import { Decisions } from '../src/reactors/matcher/decisions.ts'
 import { EVERY_FIX, type FenceInForce, FenceNumbers, Fences, Lane } from '../src/reactors/matcher/fences.ts'
 import { MatcherState } from '../src/reactors/matcher/state.ts'
-import { blob, seeded } from './support/geo-data.ts'
+import { blob } from './support/geo-data.ts'
 import { cpuMs, heldBytes } from './support/measure.ts'
+import { seeded } from '../test/support/random.ts'
 
 /*
  * The whole matcher: late rule, trips, accuracy lanes and transitions, first over batches in memory, then from the log,

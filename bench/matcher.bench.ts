@@ -5,7 +5,8 @@ import RBush from 'rbush'
 import { fromE7, toE7 } from '../src/geo/coordinates.ts'
 import { FenceIndex } from '../src/geo/fence-index.ts'
 import { makeShape } from '../src/geo/shape.ts'
-import { blob, seeded } from './support/geo-data.ts'
+import { blob } from './support/geo-data.ts'
+import { seeded } from '../test/support/random.ts'
 
 /*
  * The geofence index against an R-tree and turf.booleanPointInPolygon, over the same points in the same run: fences of 50

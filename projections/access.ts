@@ -13,6 +13,12 @@ import {
   type AccessUserRow,
   type RevocationRow,
 } from '../src/features/identity/views.ts'
+import {
+  ACCESS_KEYS,
+  ACCESS_SERVICES,
+  type AccessKeyRow,
+  type AccessServiceRow,
+} from '../src/features/service-accounts/views.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../src/kit/commands/declared-event.ts'
 import { linkRows } from '../src/kit/http/link-rows.ts'
 import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
@@ -20,6 +26,7 @@ import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 const USER = eventTypes('user')
 const ROLE = eventTypes('role')
 const TEAM = eventTypes('team')
+const SERVICE_ACCOUNT = eventTypes('serviceAccount')
 
 const ORGANIZATION = eventTypes('organization')
 
@@ -32,18 +39,30 @@ const IDENTITY_TYPES = [
   IDENTITY.deleted,
 ]
 
-/** What a token needs to know at each call: users, roles, verified addresses and second factors, who asks for them, revoked tokens. */
+/** What a token needs to know at each call: users, service accounts and their keys, roles, verified addresses and second factors, who asks for them, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
-  version: 5,
-  tables: [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, ACCESS_ORGANIZATIONS, REVOCATIONS],
-  prefixes: ['user-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS],
-  inputs: [...[USER, ROLE, TEAM, ORGANIZATION].flatMap((types) => Object.values(types)), ...IDENTITY_TYPES],
+  version: 6,
+  tables: [
+    ACCESS_USERS,
+    ACCESS_SERVICES,
+    ACCESS_KEYS,
+    ACCESS_ROLES,
+    ACCESS_IDENTITIES,
+    ACCESS_ORGANIZATIONS,
+    REVOCATIONS,
+  ],
+  prefixes: ['user-', 'serviceAccount-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS],
+  inputs: [
+    ...[USER, SERVICE_ACCOUNT, ROLE, TEAM, ORGANIZATION].flatMap((types) => Object.values(types)),
+    ...IDENTITY_TYPES,
+  ],
   apply: async (event, rows) => {
     if (event.type === IDENTITY.tokenRevoked) applyRevocation(event, rows)
     else if (event.stream.startsWith('identity-')) await applyIdentity(event, rows)
     else if (event.stream.startsWith('organization-')) applyOrganization(event, rows)
     else if (event.stream.startsWith('user-')) await applyUser(event, rows)
+    else if (event.stream.startsWith('serviceAccount-')) await applyService(event, rows)
     else if (event.stream.startsWith('role-')) applyRole(event, rows)
     else await applyTeam(event, rows)
   },
@@ -101,6 +120,29 @@ const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
     hubIds,
     teamIds: before?.teamIds ?? [],
   } satisfies AccessUserRow)
+}
+
+/** Keys that it has no more are forgotten at once. */
+const applyService = async (event: RecordedEvent, rows: Rows): Promise<void> => {
+  const { organizationId, values } = decodeJson<ResourceData>(event.data)
+  const accountId = idOfStream(event.stream)
+  const before = await rows.get<AccessServiceRow>(ACCESS_SERVICES.name, organizationId, accountId)
+  for (const hash of [before?.keyHash, before?.previousKeyHash])
+    if (hash !== undefined) rows.delete(ACCESS_KEYS.name, NO_ORGANIZATION, hash)
+  if (event.type === SERVICE_ACCOUNT.deleted) return rows.delete(ACCESS_SERVICES.name, organizationId, accountId)
+  const { hubId: hubIds, ...kept } = values as unknown as AccessServiceRow & { hubId: string[] }
+  const { roleId, keyHash, expiresAt, previousKeyHash, previousKeyUntil } = kept
+  const row: AccessServiceRow = {
+    roleId,
+    hubIds,
+    keyHash,
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(previousKeyHash !== undefined && { previousKeyHash, previousKeyUntil }),
+  }
+  rows.put(ACCESS_SERVICES.name, organizationId, accountId, row)
+  for (const hash of [keyHash, previousKeyHash])
+    if (hash !== undefined)
+      rows.put(ACCESS_KEYS.name, NO_ORGANIZATION, hash, { organizationId, accountId } satisfies AccessKeyRow)
 }
 
 const applyRole = (event: RecordedEvent, rows: Rows): void => {

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { joinParts, type Projection } from '../src/kit/consumers/projection.ts'
 import type { TableDeclaration } from '../src/kernel/table.ts'
 
+export const DIRECTORY_NAME = 'directory'
+
 /** The part of the directory that keeps the rows of one kind of thing. */
 export type DirectoryPart = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>
 
@@ -11,7 +13,7 @@ export type DirectoryPart = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 
  */
 export const directory = (parts: readonly DirectoryPart[]): Projection =>
   joinParts(
-    'directory',
+    DIRECTORY_NAME,
     parts.map((part) => ({ ...part, name: part.tables[0].name, version: versionOf(part.tables) })),
   )
 

@@ -1,5 +1,5 @@
 import { RUNS } from '../src/engines/clickhouse-sql/history-tables.ts'
-import { type RunChange, runsBlock, selectRunTimes } from '../src/engines/clickhouse-sql/runs.ts'
+import { type RunChange, runsBlock, selectRuns } from '../src/engines/clickhouse-sql/runs.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import {
   ATTEMPTS_MADE,
@@ -27,14 +27,11 @@ export const RUNS_HISTORY = 'automation-runs'
 export interface RunsEntry {
   revision: number
   fact?: Fact
-  /** What the fact says of the time when its run was owed is that of the fact itself. */
-  isUndated?: boolean
 }
 
 export const decodeRuns = (event: RecordedEvent): RunsEntry => ({
   revision: event.revision,
   ...(RUN_FACTS.includes(event.type) && { fact: runFactOf(event) }),
-  ...(event.type === 'runReopened.v1' && { isUndated: true }),
 })
 
 /** Ids of one question to the history. */
@@ -67,40 +64,34 @@ export const runBuffer = (history: Pick<HistoryStore, 'rows'>, epoch: number, er
 const isErased = (erased: Erased, { organizationId, about }: Told): boolean =>
   about === undefined ? erased.hasAllOf(organizationId) : erased.has(organizationId, about.subject.id, about.at)
 
-type Told = Omit<RunChange, 'createdAt'> & { createdAt: number | undefined; about?: RunTrigger }
+type Told = RunChange & { about?: RunTrigger }
 
 /**
- * What these events say of runs. Attempts from before they said when their run was owed are asked of the history, which
- * has the runs that were owed earlier; so are those of organizations of which something is erased. Of a run that the
- * history does not have there is nothing to say.
+ * What these events say of runs. An attempt or end of an organization of which something is erased counts only where the
+ * history has its run: it does not say by itself what it is about.
  */
 const runChanges = async (
   history: Pick<HistoryStore, 'rows'>,
   told: readonly Told[],
   erased: Erased,
 ): Promise<RunChange[]> => {
-  const mustBeThere = ({ organizationId, createdAt, about }: Told): boolean =>
-    createdAt === undefined || (about === undefined && erased.hasOf(organizationId))
-  const times = new Map(told.flatMap((one) => (mustBeThere(one) ? [] : [[one._id, one.createdAt as number]])))
-  const unknown = told.filter((one) => mustBeThere(one) && !times.has(one._id))
+  const mustBeThere = ({ organizationId, about }: Told): boolean => about === undefined && erased.hasOf(organizationId)
+  const known = new Set(told.flatMap((one) => (mustBeThere(one) ? [] : [one._id])))
+  const unknown = told.filter((one) => mustBeThere(one) && !known.has(one._id))
   const organizationIds = [...new Set(unknown.map(({ organizationId }) => organizationId))]
   const ids = [...new Set(unknown.map(({ _id }) => _id))]
   for (let from = 0; from < ids.length; from += IDS_MAX) {
-    const { sql, parameters } = selectRunTimes(organizationIds, ids.slice(from, from + IDS_MAX))
-    for (const { _id, createdAt } of await history.rows<{ _id: string; createdAt: number }>(sql, parameters))
-      times.set(_id, createdAt)
+    const { sql, parameters } = selectRuns(organizationIds, ids.slice(from, from + IDS_MAX))
+    for (const { _id } of await history.rows<{ _id: string }>(sql, parameters)) known.add(_id)
   }
-  return told.flatMap((change) => {
-    const createdAt = mustBeThere(change) ? times.get(change._id) : change.createdAt
-    return createdAt === undefined ? [] : [{ ...change, createdAt }]
-  })
+  return told.filter(({ _id }) => known.has(_id))
 }
 
 /** An attempt as the history keeps it. */
 const attemptText = ({ at, statusCode, durationMs, error, answer, wrote, failures }: AttemptMade): string =>
   JSON.stringify({ at, statusCode, durationMs, error, answer, wrote, failures } satisfies RunRow['attempts'][number])
 
-const changesOf = (partition: number, { revision, fact, isUndated }: RunsEntry, epoch: number): Told[] => {
+const changesOf = (partition: number, { revision, fact }: RunsEntry, epoch: number): Told[] => {
   const at = (ordinal: number) => ({ epoch, revision, ordinal })
   switch (fact?.type) {
     case RUNS_OWED:
@@ -138,8 +129,7 @@ const changesOf = (partition: number, { revision, fact, isUndated }: RunsEntry, 
     case RUN_REOPENED: {
       const { trigger, runId, owedAt, dueAt } = fact.data as RunReopened
       const { organizationId } = trigger
-      const createdAt = isUndated ? undefined : owedAt
-      return [{ organizationId, _id: runId, createdAt, at: at(0), status: 'pending', dueAt, about: trigger }]
+      return [{ organizationId, _id: runId, createdAt: owedAt, at: at(0), status: 'pending', dueAt, about: trigger }]
     }
     default:
       return []

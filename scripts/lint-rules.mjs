@@ -22,6 +22,11 @@ const RULES = [
     pattern: /catch\s*(\([^)]*\))?\s*\{\s*\}/,
   },
   {
+    name: 'chance in tests comes from test/support/random.ts: a seed that is printed',
+    where: /^(test|bench)\/(?!support\/(random|free-port)\.ts)/,
+    pattern: /Math\.random\(|randomInt\(|seeded\((Date|process)\b|0x6d2b79f5|1_?664_?525|1_?103_?515_?245/,
+  },
+  {
     name: 'no registry or host of a builder in files',
     where: /./,
     pattern: /"resolved":\s*"https?:\/\/(?!registry\.npmjs\.org)/,

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { ROLES, type Config } from './config.ts'
 import { isEmbedded } from './engine-urls.ts'
 import { lockDataFolder } from './engines/data-folder.ts'
-import { migrateHistory } from './engines/clickhouse-sql/migrate.ts'
+import { closeDataFolder } from './engines/file-modes.ts'
+import { openSchema } from './engines/clickhouse-sql/history-schema.ts'
 import { undiciCaller } from './engines/undici/undici-caller.ts'
 import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
@@ -18,9 +19,10 @@ import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
 import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables, RESTORING } from './open-engines.ts'
-import { closeAll, openedParts } from './roles/close-all.ts'
-import { assertLogReaches, lacksHistory } from './roles/log-reaches.ts'
+import { closeAll, openedParts } from './operations/close-all.ts'
+import { assertLogReaches, lacksHistory } from './operations/log-reaches.ts'
 import type { ServiceParts } from './roles/role.ts'
+import { quotasOf } from './roles/quotas.ts'
 import { openService, type App } from './roles/service.ts'
 
 export type { App } from './roles/service.ts'
@@ -43,6 +45,8 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
   try {
     const folder = lockDataFolder(config.dataPath)
     kept({ close: async () => folder.release() })
+    const open = closeDataFolder(config.dataPath)
+    if (open.length > 0) logger.warn(OPEN_TO_OTHERS, { paths: open.slice(0, OPEN_SHOWN_MAX) })
     const clock = systemClock
     const keyring = await openKeyring(config.keysPath)
     const ids = idSource(clock.now())
@@ -58,14 +62,15 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const files = kept(await openFiles(config))
     if (await lacksHistory(history, tables, origin.partitions)) logger.warn(EMPTY_HISTORY)
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
-    await alone('history-schema', { tables, clock, owner: life.id }, () => migrateHistory(history, retention))
+    await alone('history-schema', { tables, clock, owner: life.id }, () => openSchema(history, retention))
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const mailer = kept(await openMailer(config, clock))
     const checkpoints = new Checkpoints(tables, clock)
     const processes = new ProcessRunner({ log, tables: checkpoints.tables, clock, logger })
     const engines = { log, tables: checkpoints.tables, checkpoints, history, files }
-    const services = { ...engines, clock, keyring, logger, processes, partitions: origin.partitions }
+    const quotas = quotasOf({ tables: checkpoints.tables, clock }, config.limits)
+    const services = { ...engines, clock, keyring, logger, processes, quotas, partitions: origin.partitions }
     const service = await openService({
       ...bounds,
       config,
@@ -90,6 +95,9 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
 
 const EMPTY_HISTORY =
   'the history is empty, and points were stored in it before: name the right one with --history (docs/migrate.md), or restore it; what the log still has comes back by waymark rebuild location-history, transitions, automation-runs and audit-log'
+
+const OPEN_TO_OTHERS = 'other users of this machine may read the data folder: its modes could not be changed'
+const OPEN_SHOWN_MAX = 10
 
 /** LMDB serves one process. */
 const isAlone = ({ tablesUrl }: Config): boolean => tablesUrl === 'lmdb:'

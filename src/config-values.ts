@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 
 /** A flag or variable that cannot be used; ends the process with exit code 2. */
 export class ConfigError extends Error {}
@@ -15,12 +15,12 @@ export const durationMs = (flag: string, text: string): number => {
 
 const BYTES: { [unit: string]: number } = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
 
-/** `512KiB`, `20MiB`, `2GiB`; at most 5 GiB. */
-export const bytesOf = (flag: string, text: string): number => {
+/** `512KiB`, `20MiB`, `2GiB`; at most 5 GiB, unless told otherwise. */
+export const bytesOf = (flag: string, text: string, mostGiB = 5): number => {
   const match = /^(\d{1,10})(B|KiB|MiB|GiB)$/.exec(text.trim())
   const bytes = match === null ? 0 : Number(match[1]) * BYTES[match[2]]
-  if (bytes >= 1 && bytes <= 5 * BYTES.GiB) return bytes
-  throw new ConfigError(`--${flag} must be a size such as 512KiB, 20MiB or 2GiB, at most 5GiB, not "${text}"`)
+  if (bytes >= 1 && bytes <= mostGiB * BYTES.GiB) return bytes
+  throw new ConfigError(`--${flag} must be a size such as 512KiB, 20MiB or 2GiB, at most ${mostGiB}GiB, not "${text}"`)
 }
 
 export const atLeast = (name: string, value: number, least: number, shown: string): number => {
@@ -85,7 +85,8 @@ export const addonOriginOf = (text: string | undefined): string | undefined => {
 }
 
 /** Whether only this machine can reach a listening address. */
-export const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.')
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 
 /** A variable, or what the file holds that the same name with _FILE names. */
 export const fromEnvironment = (variable: string, environment: NodeJS.ProcessEnv): string | undefined => {

@@ -18,6 +18,7 @@ import {
   senderOf,
   smtpOf,
 } from './config-values.ts'
+import { LIMITS, type Limits, limitsOf } from './config-limits.ts'
 import { engineUrlOf } from './engine-urls.ts'
 
 export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
@@ -40,6 +41,8 @@ export interface Config {
   /** The page and the log show the demo's login although others than this machine reach them. */
   demoLoginPublic: boolean
   signup: 'open' | 'first' | 'closed'
+  signupsPerAddress: number
+  organizationsPerUser: number
   tokenTtlMs: number
   tls: { certPath: string; keyPath: string } | undefined
   trustedProxies: readonly string[]
@@ -60,8 +63,10 @@ export interface Config {
   rateLimitToken: number | undefined
   rateLimitOrg: number | undefined
   rateLimitAddress: number | undefined
-  trackersMax: number
+  /** What one organization may have, by the names of `LIMITS`. */
+  limits: Limits
   fileBytesMax: number
+  offlineMaxMs: number
   tripStopMs: number
   tripGapMs: number
   locationHistoryDays: number
@@ -118,6 +123,8 @@ export const FLAGS: readonly Flag[] = [
     default: 'open on loopback, else first',
     meaning: 'who may sign up: open, first (only while there is no organization) or closed',
   },
+  { name: 'signups-per-address', default: '10', meaning: 'sign-ups per hour allowed from one client address' },
+  { name: 'organizations-per-user', default: '20', meaning: 'most organizations that one person may create' },
   { name: 'token-ttl', default: '24h', meaning: 'how long an access token is valid' },
   { name: 'tls-cert', default: '', meaning: 'certificate file (PEM); enables https and wss' },
   { name: 'tls-key', default: '', meaning: 'private key file (PEM) of the certificate' },
@@ -148,8 +155,9 @@ export const FLAGS: readonly Flag[] = [
   { name: 'rate-limit-token', default: '', meaning: 'requests per second allowed for one token' },
   { name: 'rate-limit-org', default: '', meaning: 'requests per second allowed for one organization' },
   { name: 'rate-limit-address', default: '', meaning: 'requests per second allowed for one client address' },
-  { name: 'trackers-max', default: '100000', meaning: 'most trackers that one organization may have' },
+  ...LIMITS.map(({ flag, default: most, meaning }) => ({ name: flag, default: most, meaning })),
   { name: 'file-bytes-max', default: '20MiB', meaning: 'largest file that may be attached to a task or record' },
+  { name: 'offline-max', default: '7d', meaning: 'how late what was done on a task without a connection is taken' },
   { name: 'trip-stop', default: '5m', meaning: 'length of a stop that ends a detected trip' },
   { name: 'trip-gap', default: '30m', meaning: 'silence that ends a detected trip' },
   { name: 'location-history-days', default: '365', meaning: 'days to keep points, transitions and trips' },
@@ -186,6 +194,8 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
       'first',
       'closed',
     ] as const),
+    signupsPerAddress: read.integer('signups-per-address', 1, 1_000_000),
+    organizationsPerUser: read.integer('organizations-per-user', 1, 10_000),
     tokenTtlMs: atLeast('token-ttl', read.duration('token-ttl'), 1_000, '1s'),
     tls: tlsOf(read),
     trustedProxies: read.list('trusted-proxies').map((range) => cidrOf('trusted-proxies', range)),
@@ -208,7 +218,8 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     rateLimitToken: read.optionalNumber('rate-limit-token'),
     rateLimitOrg: read.optionalNumber('rate-limit-org'),
     rateLimitAddress: read.optionalNumber('rate-limit-address'),
-    trackersMax: read.integer('trackers-max', 1, 10_000_000),
+    limits: limitsOf(read),
+    offlineMaxMs: read.duration('offline-max'),
     fileBytesMax: bytesOf('file-bytes-max', read.text('file-bytes-max')),
     tripStopMs: read.duration('trip-stop'),
     tripGapMs: read.duration('trip-gap'),

@@ -22,7 +22,7 @@ import { Failure } from './kernel/errors.ts'
 /** Stands in a data folder while a backup is restored into it. */
 export const RESTORING = 'restoring'
 
-/** Makes the data folder where it is missing. @throws Error with one sentence */
+/** Makes the data folder where it is missing, for its owner alone. @throws Error with one sentence */
 export const makeDataFolder = (path: string): void => {
   try {
     makeAll(resolve(path))
@@ -35,7 +35,7 @@ export const makeDataFolder = (path: string): void => {
 const makeAll = (path: string): void => {
   if (existsSync(path)) return void readdirSync(path)
   makeAll(dirname(path))
-  mkdirSync(path)
+  mkdirSync(path, { mode: 0o700 })
 }
 
 type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
@@ -114,7 +114,7 @@ export const openMailer = async (
     ? openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
     : openSmtpMailer({ url: smtpUrl, from: mailFrom, clock })
 
-/** Of `file:<folder>` and `file:///<folder>`. */
+/** Folder of `file:<folder>` and `file:///<folder>`. */
 export const folderOf = (url: string): string => resolve(url.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))
 
 /** @throws Error that names the flag of an engine that does not answer or cannot be used, without the password in its URL. */

@@ -1,4 +1,5 @@
 import { frameOf } from './raw-socket.ts'
+import { seeded } from '../../test/support/random.ts'
 
 /** How the fleet moves: within a box, each tracker on a circle of its own, in steps of about 10 m. */
 export interface Fleet {
@@ -13,14 +14,6 @@ const STEP_METERS = 10
 const RADIUS_METERS = 300
 const STEPS = Math.round((2 * Math.PI * RADIUS_METERS) / STEP_METERS)
 const METERS_PER_DEGREE = 111_195
-
-/** Mulberry32: the same numbers in every run. */
-export const seeded = (seed: number) => (): number => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-  return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-}
 
 interface Slot {
   /** Where the 12 characters `HH:MM:SS.mmm` stand in the frame. */

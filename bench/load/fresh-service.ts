@@ -75,7 +75,7 @@ export const onFreshService = async (
   flags: readonly string[] = [],
 ): Promise<void> => {
   const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
-  const service = await startService(data, flags)
+  const service = await startService(data, ['--geofence-positions-max', '100000000', ...flags])
   try {
     const { token } = await signUp(service, 'Load')
     const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })

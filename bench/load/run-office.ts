@@ -28,6 +28,8 @@ const KINDS = 200
 const CITIES = ['Warszawa', 'Berlin', 'Praha', 'Wien', 'Vilnius']
 const STATES = ['new', 'assigned', 'inProgress', 'finished']
 const CHANGED = 1_024
+const LIMITS = ['--tasks-max', '100000000', '--records-max', '100000000']
+
 /** Tables follow millions of events before the service listens. */
 const LIMIT_MS = 3_600_000
 
@@ -71,7 +73,7 @@ const taskValues = (n: number): JsonObject => ({
 
 /** Makes one of each over the API, and all others like it in the log. */
 const seed = async (data: string): Promise<Office> => {
-  const service = await startService(data)
+  const service = await startService(data, LIMITS)
   const { token, hubId } = await signUp(service, 'Office')
   const make = async (path: string, body: object) => (await ask(service, 'POST', path, { token, body })).data
   const type = await make('/data-type', TYPE)
@@ -274,7 +276,7 @@ const measure = async (service: Service, office: Office, barePort: number): Prom
 const data = mkdtempSync(join(tmpdir(), 'waymark-office-'))
 const office = await seed(data)
 const begun = performance.now()
-const service = await startService(data, [], 0, undefined, LIMIT_MS)
+const service = await startService(data, LIMITS, 0, undefined, LIMIT_MS)
 const bare = await startBare()
 try {
   const listed = round((performance.now() - begun) / 1000)

@@ -6,7 +6,7 @@ import { isEmbedded } from '../engine-urls.ts'
 import { lockDataFolder } from '../engines/data-folder.ts'
 import { systemClock } from '../kernel/system-clock.ts'
 import { idSource } from '../kit/commands/ids.ts'
-import { openedParts } from '../roles/close-all.ts'
+import { openedParts } from '../operations/close-all.ts'
 import { askControl } from './control-socket.ts'
 import { parseOptions } from './credentials.ts'
 import { configOfFlags, flagOptions } from './flags-given.ts'
@@ -51,7 +51,7 @@ export const restoreCommand = async (args: readonly string[]): Promise<number> =
   if (positionals.length !== 1) throw new ConfigError('name the folder of one backup; run waymark restore --help')
   const folder = resolve(positionals[0])
   const { restore, verifyBackup } = await import('./transfer/restore.ts')
-  const { reportOf } = await import('../roles/backup.ts')
+  const { reportOf } = await import('../operations/backup.ts')
   try {
     const manifest = values.verify
       ? await verifyBackup(folder)
@@ -64,7 +64,7 @@ export const restoreCommand = async (args: readonly string[]): Promise<number> =
 
 const backupAlone = async (config: Config, folder: string) => {
   const { openFiles, openHistory, openLog, openTables } = await import('../open-engines.ts')
-  const { backUp, reportOf } = await import('../roles/backup.ts')
+  const { backUp, reportOf } = await import('../operations/backup.ts')
   const { readLogOrigin } = await import('../kit/consumers/log-origin.ts')
   if (![config.logUrl, config.tablesUrl].every(isEmbedded))
     throw new Error('log or tables are servers, which have backups of their own; see docs/backup.md')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { ConfigError } from '../config-values.ts'
-import type { ControlRequest } from '../roles/control.ts'
+import type { ControlRequest } from '../operations/control.ts'
 
 export interface ControlAnswer {
   ok: boolean

@@ -1,12 +1,15 @@
 import ipaddr from 'ipaddr.js'
+import { PLATFORM_ADDRESSES } from './platform-addresses.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Address, number]
 
 /** 64:ff9b::/96 and 64:ff9b:1::/48 (NAT64), 2002::/16 (6to4), ::/96 (IPv4-compatible) and the like are no unicast to ipaddr.js. */
 const PUBLIC = 'unicast'
+/** All that IANA has given out for the open network; ::/96, 100:0:0:1::/64, 5f00::/16 and what nobody has lie outside. */
+const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3') as Range
 /** Ranges that ipaddr.js counts as unicast and that lead inside all the same. */
-const REFUSED_TOO: readonly Range[] = ['::/96', '2001::/23', '3fff::/20', '5f00::/16', '100:0:0:1::/64'].map(
+const REFUSED_TOO: readonly Range[] = ['2001::/23', '3fff::/20', ...PLATFORM_ADDRESSES.map(({ cidr }) => cidr)].map(
   (cidr) => ipaddr.parseCIDR(cidr) as Range,
 )
 
@@ -18,7 +21,8 @@ export type AddressGuard = (address: string) => boolean
 
 /**
  * Refuses loopback, link-local, private, shared, multicast, reserved and translated ranges of both families (the
- * registries of IANA, RFC 6890), except what `allow` names.
+ * registries of IANA, RFC 6890), what IANA has not given out in IPv6, and what clouds answer their own machines at, except
+ * what `allow` names.
  * @throws Error for a range that is no CIDR.
  */
 export const addressGuard = (allow: readonly string[]): AddressGuard => {
@@ -27,6 +31,7 @@ export const addressGuard = (allow: readonly string[]): AddressGuard => {
     if (!ipaddr.isValid(text) || IPV4_COMPATIBLE.test(text)) return false
     const address = ipaddr.process(text.replace(/%.*$/, '')) // an IPv4-mapped address is judged as the IPv4 address that it is
     if (allowed.some((range) => within(address, range))) return true
+    if (address.kind() === 'ipv6' && !within(address, GLOBAL_IPV6)) return false
     return address.range() === PUBLIC && !REFUSED_TOO.some((range) => within(address, range))
   }
 }

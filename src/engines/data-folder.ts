@@ -26,7 +26,7 @@ interface Owner {
   startedAt: string
   bootId: string
   token: string
-  /** Of process numbers: two containers have each their own number 1. */
+  /** Namespace of process numbers: two containers each have a number 1. */
   namespace?: string
 }
 

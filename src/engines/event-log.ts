@@ -63,7 +63,7 @@ export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
 export interface EventLog {
-  /** Of an engine whose appends cost more than what they hold: for how long points of one stream are gathered before the next. */
+  /** How long points of one stream are gathered before the next append, in an engine whose appends cost more than their content. */
   readonly gatherMs?: number
   /** @throws WrongRevision, Failure engine_down (also for a full disk), Failure too_large over APPEND_BYTES_MAX. */
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>
@@ -96,9 +96,9 @@ export interface EventLog {
   reclaim?(): Promise<Reclaimed>
   /** Resolves when the engine answers, rejects with Failure engine_down. */
   ping(): Promise<void>
-  /** Of an engine that is a server. @throws Failure engine_down */
+  /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */
   examine?(): Promise<Examination>
-  /** Of an engine in this process: a copy of everything as it is at one moment, in an empty folder, while it goes on working. */
+  /** Copies everything as it is at one moment into an empty folder, while the engine goes on working; embedded engines only. */
   copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }

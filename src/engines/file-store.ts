@@ -7,7 +7,7 @@ export interface ByteRange {
 }
 
 export interface FoundFile {
-  /** Of the whole file. */
+  /** Size of the whole file. */
   bytes: number
   /** The bytes asked for, as they are read; ending the iteration early lets go of the file. None where a range begins behind the end. */
   stream: AsyncIterable<Uint8Array>

@@ -53,7 +53,7 @@ export interface HistoryStore {
   /** Small answers, as objects (64-bit integers as numbers). @throws Failure too_large over 10,000 rows. */
   rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]>
   ping(): Promise<void>
-  /** Of an engine that is a server. */
+  /** Tells what `waymark doctor` needs of a server. */
   examine?(): Promise<Examination>
   close(): Promise<void>
 }

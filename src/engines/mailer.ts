@@ -2,7 +2,7 @@
 export interface Mail {
   /** The same at each attempt; it makes the `Message-ID`, by which whoever gets it twice can tell. */
   id: string
-  /** One address. */
+  /** One address that `isRecipient` passes; any other is refused. */
   to: string
   subject: string
   text: string
@@ -33,7 +33,3 @@ export interface Mailer {
   /** Lets what is under way end. */
   close(): Promise<void>
 }
-
-/** An address that can be put into an envelope: no list, no comment, no line break, no name beside it. */
-export const isOneAddress = (address: string): boolean =>
-  address.length <= 254 && /^[^\s<>()[\],;:\\"@]+@[^\s<>()[\],;:\\"@]+$/.test(address)

@@ -21,7 +21,7 @@ export interface Bounds {
 /** Bounds of one field. */
 export interface Range extends Bounds {
   field: string
-  /** Of a field that goes round, as longitudes do: `from` beyond `to` means from there on, or up to there. */
+  /** The field goes round, as longitudes do: `from` beyond `to` means from there on, or up to there. */
   goesRound?: true
   /** Wider bounds that every row keeps which `where` matches: what lies between is all that the narrower ones leave out. */
   keptWithin?: Bounds
@@ -137,7 +137,7 @@ export class StaleCommit extends Error {
  * - An engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface TableStore {
-  /** Of an engine that writes less for each row the more rows a commit has: so many are stored at once before anyone is served. */
+  /** Rows stored at once before anyone is served, in an engine that writes less for each row the more rows a commit has. */
   readonly catchUpRowsMax?: number
   /** Makes the table known; changing a declaration's `version` is a new, empty table. Idempotent. */
   declare(table: TableDeclaration): Promise<void>
@@ -173,9 +173,9 @@ export interface TableStore {
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>
-  /** Of an engine that is a server. @throws Failure engine_down */
+  /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */
   examine?(): Promise<Examination>
-  /** Of an engine in this process: a copy of everything as it is at one moment, in an empty folder, while it goes on working. */
+  /** Copies everything as it is at one moment into an empty folder, while the engine goes on working; embedded engines only. */
   copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }

@@ -49,6 +49,14 @@ export const ringOf = (positions: readonly Position[]): Ring => {
   return ring
 }
 
+/** How many positions say where it is; the centre of a circle is one. */
+export const positionsOf = (input: ShapeInput): number => {
+  if ('center' in input) return 1
+  if ('geometry' in input) return input.geometry.coordinates.length
+  const polygons = input.type === 'Polygon' ? [input.coordinates] : input.coordinates
+  return polygons.flat().reduce((sum, ring) => sum + ring.length, 0)
+}
+
 /** The box around a shape. */
 export const shapeBox = (input: ShapeInput): Box => boxAround(makeShape(input).parts.flatMap(({ boxes }) => [...boxes]))
 

@@ -6,20 +6,25 @@ export interface ClientAddress {
   address: string
   /** What is counted as one client: the address, or the /64 of an IPv6 one, of which each client has all. */
   network: string
-  /** The client is on this machine, and no proxy says that it speaks for another. */
+  /**
+   * The client is on this machine, speaks for nobody else, and asked for this machine by a name of its own: a page of
+   * another site, whose name was made to lead here, has a browser send that name.
+   */
   isLocal: boolean
 }
+
+/** Says who is at the other end, by the peer's address and the headers `X-Forwarded-For` and `Host`. */
+export type AddressOf = (peer: string, forwardedFor: string | undefined, host: string | undefined) => ClientAddress
 
 const PEERS_CACHED_MAX = 10_000
 
 /**
  * Answers who is at the other end. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted
  * proxy: what stands before the first one that is not may be made up.
+ * @param ownHosts names, beside `localhost` and loopback addresses, by which this machine is asked for
  * @throws Error for a range that is no CIDR.
  */
-export const clientAddresses = (
-  trustedProxies: readonly string[],
-): ((peer: string, forwardedFor: string | undefined) => ClientAddress) => {
+export const clientAddresses = (trustedProxies: readonly string[], ownHosts: readonly string[] = []): AddressOf => {
   const ranges = trustedProxies.map((range) => parseRange(range))
   const isTrusted = (address: string): boolean => {
     if (!ipaddr.isValid(address)) return false
@@ -36,18 +41,29 @@ export const clientAddresses = (
     known.set(peer, client)
     return client
   }
-  return (peer, forwardedFor) => {
-    if (forwardedFor === undefined) return directly(peer)
-    const direct = directly(peer).address
-    let address = direct
+  const isOwn = ownHost(ownHosts)
+  return (peer, forwardedFor, host) => {
+    if (forwardedFor === undefined) {
+      const client = directly(peer)
+      return client.isLocal && !isOwn(host) ? { ...client, isLocal: false } : client
+    }
+    let { address } = directly(peer)
     for (const hop of forwardedFor.split(',').reverse()) {
       if (!isTrusted(address)) break
       const named = plain(withoutPort(hop.trim()))
       if (!ipaddr.isValid(named)) break
       address = named
     }
-    // An untrusted hop that forwards for someone is not the client itself.
-    return { address, network: networkOf(address), isLocal: address !== direct && isLoopback(address) }
+    // Whoever forwards is not the client itself, and what it says of the client may be made up.
+    return { address, network: networkOf(address), isLocal: false }
+  }
+}
+
+const ownHost = (ownHosts: readonly string[]): ((host: string | undefined) => boolean) => {
+  const own = new Set(['localhost', ...ownHosts.map((host) => host.toLowerCase())])
+  return (host) => {
+    const name = host?.replace(/:\d*$/, '').toLowerCase() ?? ''
+    return own.has(name) || isLoopback(name.replace(/^\[(.*)\]$/, '$1'))
   }
 }
 

@@ -1,5 +1,5 @@
 import { timingSafeEqual, createHash } from 'node:crypto'
-import { type Caller, lacksSecondFactor } from '../kernel/caller.ts'
+import { type Caller, credentialKindOf, lacksSecondFactor } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Route } from '../kit/http/route.ts'
@@ -50,6 +50,7 @@ export class Admission {
 
   private allow(caller: Caller, route: Route): Caller {
     if (route.rollout !== undefined && !this.options.rollout(caller)) throw new Failure('not_found')
+    if (credentialKindOf(caller) === 'service') assertForPrograms(route)
     if (!mayCall(caller, route)) throw new Failure('forbidden')
     if (route.enrols !== true && lacksSecondFactor(caller)) throw new Failure('second_factor_required')
     return caller
@@ -87,6 +88,14 @@ const credentialOf = (caller: Caller): string => {
 export const identityOf = (caller: Caller): string => {
   if (caller.kind === 'user') return `user:${caller.organizationId}:${caller.userId}`
   return credentialOf(caller)
+}
+
+/** @throws Failure forbidden for what belongs to a person, or to something that moves */
+export const assertForPrograms = ({ access, isPersonal }: Pick<Route, 'access' | 'isPersonal'>): void => {
+  if (isPersonal === true)
+    throw new Failure('forbidden', { message: 'This is for people who sign in; a service account does not.' })
+  if (access === 'points')
+    throw new Failure('forbidden', { message: 'A service account has no tracker; send points with an ingest key.' })
 }
 
 const mayCall = (caller: Caller, { access }: Route): boolean => {

@@ -38,7 +38,7 @@ export class BodyBudget {
 export interface BodyOptions {
   clock: Clock
   budget: BodyBudget
-  /** Of the client. */
+  /** Network of the client. */
   network: string
   bytesMax: number
   timeoutMs: number
@@ -46,7 +46,7 @@ export interface BodyOptions {
   isStreamed?: boolean
 }
 
-/** Of a body that is read as it comes, so much waits at most, and what the socket hands over at once. */
+/** Bytes of a streamed body that may wait, beside what the socket hands over at once. */
 const AHEAD_BYTES_MAX = 256 * 1024
 const SLOWEST_BYTES_PER_MS = 32
 /** A body of more is read in slices. */
@@ -96,7 +96,9 @@ export class BodyReader {
   async bytes(): Promise<Buffer> {
     while (!this.ended && this.failure === undefined) await this.changed()
     if (this.failure !== undefined) throw this.failure
-    return this.chunks.length === 1 ? this.chunks[0] : joined(this.chunks, this.heldBytes)
+    // The chunks are given up, so that a body is not in memory twice for as long as its request runs.
+    if (this.chunks.length !== 1) this.chunks = [await joined(this.chunks, this.heldBytes)]
+    return this.chunks[0]
   }
 
   /** The bytes as they come; each is handed out once. @throws Failure as `bytes` */

@@ -21,7 +21,7 @@ export interface CompiledRoute {
 }
 
 const BODY_BYTES_MAX = 1024 * 1024
-/** Of those that anybody may call: many half sent bodies of strangers must not fill the memory that all bodies share. */
+/** Largest body of public routes: many half sent bodies of strangers must not fill the memory that all bodies share. */
 const PUBLIC_BODY_BYTES_MAX = 64 * 1024
 const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
 

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { Failure } from '../kernel/errors.ts'
-import { lacksSecondFactor } from '../kernel/caller.ts'
+import { credentialKindOf, lacksSecondFactor } from '../kernel/caller.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 import { CLOSE, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
 import { identityOf } from './authenticate.ts'
@@ -130,7 +130,7 @@ export class Connection {
   private begin(credential: Credential): void {
     const { channel } = this.options
     this.credential = credential
-    if (!channel.accepts.includes(credential.caller.kind))
+    if (!channel.accepts.includes(credentialKindOf(credential.caller)))
       return this.close(CLOSE.forbidden, 'this credential does not open this channel')
     if (lacksSecondFactor(credential.caller)) return this.close(CLOSE.forbidden, LACKING)
     this.options.authenticated()

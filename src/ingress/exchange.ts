@@ -1,12 +1,23 @@
 import { Buffer } from 'node:buffer'
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import type { Failure } from '../kernel/errors.ts'
-import type { ClientAddress } from './address.ts'
+import type { AddressOf, ClientAddress } from './address.ts'
 import type { Allowance } from './limits.ts'
 import { readHead } from './request-head.ts'
 
 /** A proxy on this machine speaks for whoever is behind it. */
-const PROXY_HEADERS = ['forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto']
+const PROXY_HEADERS = [
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-client-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-forwarded-server',
+]
 
 /**
  * One request and the way back to its client. The request object of uWebSockets.js lives only until the first await,
@@ -29,11 +40,7 @@ export class Exchange {
   private abort: AbortController | undefined
   private readonly onOver: (() => void)[] = []
 
-  constructor(
-    res: HttpResponse,
-    req: HttpRequest,
-    addressOf: (peer: string, forwardedFor: string | undefined) => ClientAddress,
-  ) {
+  constructor(res: HttpResponse, req: HttpRequest, addressOf: AddressOf) {
     this.res = res
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
@@ -44,6 +51,7 @@ export class Exchange {
     this.client = addressOf(
       Buffer.from(res.getRemoteAddressAsText()).toString('latin1'),
       this.headers.get('x-forwarded-for'),
+      this.headers.get('host'),
     )
     res.onAborted(() => {
       this.isAborted = true

@@ -5,7 +5,7 @@ import { Failure } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import { pause } from '../kit/consumers/retry.ts'
 import type { Metrics } from '../kit/operations/metrics.ts'
-import type { ClientAddress } from './address.ts'
+import type { AddressOf } from './address.ts'
 import type { Admission } from './authenticate.ts'
 import { BodyReader, type BodyBudget } from './body.ts'
 import { corsHeaders, optionsHeaders, type Headers } from './cors.ts'
@@ -29,7 +29,7 @@ export interface HttpOptions extends RunOptions {
   isTls: boolean
   /** Paths that are WebSocket channels. */
   channelPaths: ReadonlySet<string>
-  addressOf(peer: string, forwardedFor: string | undefined): ClientAddress
+  addressOf: AddressOf
 }
 
 /** What is left of a body that nobody wants is read up to this before the answer: then the connection can be used on. */

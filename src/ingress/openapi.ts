@@ -61,7 +61,8 @@ const ACCESS: { [access in Exclude<Route['access'], object>]: string } = {
 
 const operationOf = (route: Route, method: Method, operationId: string, named: NamedSchemas): Json => {
   const { access } = route
-  const needs = typeof access === 'string' ? ACCESS[access] : `Needs the permission \`${access.permission}\`.`
+  const allowed = typeof access === 'string' ? ACCESS[access] : `Needs the permission \`${access.permission}\`.`
+  const needs = route.isPersonal === true ? `${allowed} Not for service accounts.` : allowed
   const operation: Json = {
     operationId,
     summary: route.summary,
@@ -90,6 +91,15 @@ const parametersOf = (route: Route, method: Method, named: NamedSchemas): Json[]
   return parameters
 }
 
+/** A filter that takes several values (`severalOf`), as clients send it: one alone is no list. */
+const oneOrSeveral = (schema: JsonSchema): JsonSchema => {
+  const { if: absent, else: value } = (schema.items ?? {}) as { if?: JsonSchema; else?: JsonSchema }
+  if (absent === undefined || value === undefined) return schema
+  const one = { anyOf: [value, absent] }
+  const { minItems, maxItems } = schema
+  return { anyOf: [one, { type: 'array', minItems, maxItems, items: one }] }
+}
+
 const parameterOf = (
   place: 'path' | 'query',
   name: string,
@@ -101,7 +111,7 @@ const parameterOf = (
   in: place,
   required,
   ...(description !== undefined && { description }),
-  schema: named.shown(schema),
+  schema: named.shown(oneOrSeveral(schema)),
 })
 
 const bodyContent = (route: Route, named: NamedSchemas): Json | undefined => {
@@ -194,6 +204,8 @@ const errorSchema: JsonSchema = {
       type: 'integer',
       description: 'Of a 409 for a stale version, or a move that does not hold: the current one.',
     },
+    limit: { type: 'integer', description: 'Of `quota`: how many there may be.' },
+    used: { type: 'integer', description: 'Of `quota`: how many there are.' },
     data: {
       type: 'object',
       additionalProperties: true,
@@ -239,7 +251,7 @@ const webhookOf = ({ summary, description, payload, example }: WebhookDocument, 
   },
 })
 
-/** Of Standard Webhooks 1.0. */
+/** Headers of Standard Webhooks 1.0. */
 const WEBHOOK_HEADERS: Json[] = [
   ['webhook-id', 'The same over all attempts: act on it once.'],
   ['webhook-timestamp', 'Seconds since the epoch of this attempt.'],

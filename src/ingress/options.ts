@@ -83,7 +83,7 @@ export interface IngressOptions {
   rollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
   tables: TableStore
   keyring: Keyring
-  /** Of this process. */
+  /** This process. */
   life: Life
   logger: Logger
   clock: Clock
@@ -91,6 +91,8 @@ export interface IngressOptions {
   rateLimits?: RateLimits
   /** CIDR ranges whose `X-Forwarded-For` counts. */
   trustedProxies?: readonly string[]
+  /** Names of this machine, beside `localhost`, that a `Host` of a client on it may have. */
+  ownHosts?: readonly string[]
   /** Origins that browsers may call from; `*` for any. */
   corsOrigins?: readonly string[]
   /** The host of add-ons: only routes that are `isolated` answer there. */

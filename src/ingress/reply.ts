@@ -11,7 +11,7 @@ export interface Answered {
   headers: Headers
   /** Absent only for the HEAD of a stream. */
   body: string | Uint8Array | undefined
-  /** Of what a HEAD tells of, where the body is absent and its length known. */
+  /** Length that a HEAD tells, where the body is absent. */
   bytes?: number
 }
 
@@ -237,7 +237,7 @@ class StreamWriter {
   }
 }
 
-/** Of headers of the same name the last one counts. Nothing is merged: to make one object of all took 5 µs of each answer. */
+/** The last of several headers of one name counts. Nothing is merged: to make one object of all took 5 µs of each answer. */
 const writeHead = (res: HttpResponse, status: number, ...all: readonly Headers[]): void => {
   res.writeStatus(statusLine(status))
   for (let i = 0; i < all.length; i++) {

@@ -28,11 +28,25 @@ export const compileBody = (schema: JsonSchema): Check => {
 /** Unknown parameters are faults, whatever the schema says about them, unless it has patterns for their names. */
 export const compileQuery = (schema: JsonSchema = {}): Check => {
   const errorsOf = whenNeeded(addresses, { type: 'object', additionalProperties: false, ...schema })
+  const several = Object.entries((schema.properties ?? {}) as { [name: string]: JsonSchema })
+  const withCommas = several.flatMap(([name, { 'x-commas': takes }]) => (takes === true ? [name] : []))
   return (value) => {
+    splitAtCommas(value as { [name: string]: unknown }, withCommas)
     const errors = errorsOf(value)
-    return errors === undefined ? infinite(value as object) : faultsOf(errors, 'parameter')
+    return errors === undefined ? infinite(value as object) : faultsOf(errors, 'parameter').map(ofParameter)
   }
 }
+
+const splitAtCommas = (query: { [name: string]: unknown }, names: readonly string[]): void => {
+  for (const name of names)
+    if (query[name] !== undefined) query[name] = [query[name]].flat().flatMap((one) => String(one).split(','))
+}
+
+/** A fault of one of several values is the parameter's. */
+const ofParameter = ({ path, message }: FieldError): FieldError => ({
+  path: path.replace(/^(\/.+)\/\d+$/, '$1'),
+  message,
+})
 
 /** `1e400` is coerced to a number that no bound is compared with. */
 const infinite = (parameters: object): FieldError[] =>

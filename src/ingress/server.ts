@@ -19,7 +19,7 @@ export const startIngress = async (port: Port, options: IngressOptions): Promise
   const idempotency = new Idempotency(options)
   await idempotency.declare()
   const router = createRouter([...options.routes, ...documentRoutes(options)])
-  const addressOf = clientAddresses(options.trustedProxies ?? [])
+  const addressOf = clientAddresses(options.trustedProxies ?? [], options.ownHosts)
   const admission = new Admission(options)
   const http = new HttpDoor({
     router,

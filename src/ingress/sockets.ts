@@ -2,7 +2,7 @@ import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocket, WebSock
 import type { Caller } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
 import { CLOSE, type Channel } from '../kit/http/channel.ts'
-import type { ClientAddress } from './address.ts'
+import type { AddressOf, ClientAddress } from './address.ts'
 import type { Admission } from './authenticate.ts'
 import type { Credential } from './connection-options.ts'
 import { Connection } from './connection.ts'
@@ -17,7 +17,7 @@ export interface SocketOptions
   limits: IngressLimits
   /** The connection of a WebSocket is free again. */
   released(): void
-  addressOf(peer: string, forwardedFor: string | undefined): ClientAddress
+  addressOf: AddressOf
 }
 
 interface UserData {

@@ -5,8 +5,8 @@ import type * as Server from 'uWebSockets.js'
 const LAST_MODULES_OF_OLD_GLIBC = 127
 
 /**
- * The server library. Two packages on npm carry its official binaries: one for Node 20 and 22 on any glibc from 2.27 on, one
- * for later Nodes, which needs glibc 2.38. docs/decisions/0016-two-packages-of-the-server-library.md says why both are here.
+ * The server library. Two packages on npm carry binaries of it: one for Node 20 and 22 on any glibc from 2.27 on, one
+ * for later Nodes, which needs glibc 2.38. docs/decisions/0016-two-packages-of-the-server-library.md says why both are here, and how to check their binaries.
  */
 const uws =
   Number(process.versions.modules) <= LAST_MODULES_OF_OLD_GLIBC

@@ -5,11 +5,16 @@ export interface PermissionDetail {
   hiddenFields: string[]
 }
 
-/** A signed-in user within one organization, looked up anew at each call. */
+/** A signed-in user within one organization, or a service account, looked up anew at each call. */
 export interface UserCaller {
   kind: 'user'
   organizationId: string
+  /** Of the user, or of the service account. */
   userId: string
+  /** A program by its key: nobody who signs in, has notifications or a phone. */
+  isService?: true
+  /** When the service account ends, ms since the epoch. */
+  endsAt?: number
   identityId: string
   email: string
   /** The address that they have shown to be theirs; absent until then. */
@@ -51,9 +56,19 @@ export interface IngestKeyCaller {
 
 export type Caller = UserCaller | TrackerCaller | IngestKeyCaller
 
+/** What a caller came with. */
+export type CredentialKind = Caller['kind'] | 'service'
+
+export const credentialKindOf = (caller: Caller): CredentialKind =>
+  caller.kind === 'user' && caller.isService === true ? 'service' : caller.kind
+
 /** Whether nothing is open to the caller but setting up the second factor that their organization asks for. */
 export const lacksSecondFactor = (caller: Caller): boolean =>
   caller.kind === 'user' && caller.isSecondFactorRequired === true && caller.hasSecondFactor !== true
+
+/** Whether whoever has the role has every hub. An owner's role has every permission, also those that came after it was stored. */
+export const hasAllHubs = (role: { key?: unknown; permissions?: unknown } | undefined): boolean =>
+  role?.key === 'owner' || (Array.isArray(role?.permissions) && role.permissions.includes('view/all-hubs'))
 
 /** Whether the caller may see what belongs to these hubs; what has no hub only those see who see all. */
 export const seesHubs = (caller: UserCaller, hubIds: readonly string[]): boolean =>

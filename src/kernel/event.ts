@@ -11,7 +11,7 @@ export interface EventMetadata {
   $causationId?: string
   /** Tells a request under an Idempotency-Key again, from keyed hashes and its time: kit/http/request-mark.ts. */
   request?: string
-  /** Of what an automation does: how many automations led to it, and to how many runs it may lead (features/automations/chain.ts). */
+  /** For writes of automations: how many automations led to it, and to how many runs it may lead (features/automations/chain.ts). */
   chain?: { depth: number; runs: number }
   /** W3C trace context of the request. */
   traceparent?: string

@@ -29,6 +29,15 @@ export const text = (bounds: { max: number; min?: number; pattern?: string }): F
   },
 })
 
+/**
+ * What something or somebody is called: as `text`, without zero width characters. A change of a record takes the name that
+ * is there all the same (kit/resource/new-names.ts).
+ */
+export const newName = (bounds: { max: number; min?: number; pattern?: string }): Field => {
+  const field = text({ ...bounds, min: bounds.min ?? 1 })
+  return { schema: { ...field.schema, 'x-text': 'newName' satisfies TextKind } }
+}
+
 /** A description: it may have several lines, and may be empty. */
 export const lines = (bounds: { max: number }): Field => ({
   schema: { type: 'string', maxLength: bounds.max, 'x-text': 'lines' satisfies TextKind },

@@ -1,8 +1,11 @@
+import { hasInvisible } from './invisible.ts'
+
 /**
- * What a text may hold. `name`: one line that is not blank; `line`: one line, which may be blank; `lines`: line breaks and
- * tabs too; `key`: as `name`, but an opaque name that others chose, kept exactly as it was sent.
+ * What a text may hold. `name`: one line that is not blank; `newName`: the same without characters that nobody sees, so
+ * that no two names look alike; `line`: one line, which may be blank; `lines`: line breaks and tabs too; `key`: as `name`,
+ * but an opaque name that others chose, kept exactly as it was sent.
  */
-export type TextKind = 'name' | 'line' | 'lines' | 'key'
+export type TextKind = 'name' | 'newName' | 'line' | 'lines' | 'key'
 
 /** Cc: control characters, the separators of lines and paragraphs included. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u
@@ -21,7 +24,8 @@ export const textFault = (text: string, kind: TextKind): string | undefined => {
   if (BIDIRECTIONAL.test(text)) return 'must not contain bidirectional control characters'
   if (kind === 'lines') return CONTROL_IN_LINES.test(text) ? 'must not contain control characters' : undefined
   if (CONTROL.test(text)) return 'must not contain control characters or line breaks'
-  return kind !== 'line' && !VISIBLE.test(text) ? 'must not be blank' : undefined
+  if (kind !== 'line' && !VISIBLE.test(text)) return 'must not be blank'
+  return kind === 'newName' && hasInvisible(text) ? 'must not contain zero width characters' : undefined
 }
 
 /** The form in which a text is kept: Unicode NFC, but for keys. */

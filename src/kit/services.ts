@@ -7,6 +7,7 @@ import type { Logger } from '../kernel/logger.ts'
 import type { Processes } from './commands/process.ts'
 import type { Checkpoints } from './consumers/settle.ts'
 import type { Keyring } from './keys/keyring.ts'
+import type { Quotas } from './quotas/quotas.ts'
 
 /** What features and reactors are handed; each takes the members that it needs. */
 export interface Services {
@@ -21,6 +22,8 @@ export interface Services {
   logger: Logger
   /** Runs the commands that write several streams. */
   processes: Processes
+  /** Left out, nothing is bounded: what is decided already must not be refused. */
+  quotas?: Quotas
   /** Number of partitions of the log. */
   partitions: number
 }

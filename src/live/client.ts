@@ -25,7 +25,7 @@ const HELD_MAX = 10_000
 /** The channel /live: positions and events, at each client's pace. */
 export const liveChannel = (hub: LiveHub, inRollout: (caller: UserCaller) => boolean): Channel => ({
   path: '/live',
-  accepts: ['user'],
+  accepts: ['user', 'service'],
   open: (socket, caller) => new LiveClient(hub, socket, caller as UserCaller, inRollout),
 })
 

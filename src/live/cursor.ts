@@ -1,11 +1,11 @@
-/**
- * What follows from the log by position alone: each has one part of cursors, behind those of the partitions. The first is
- * remembered by the ring of an organization too.
- */
+/** Channels that follow the log by position alone: each has one part of cursors, behind those of the partitions. */
 export const FEEDS = ['job', 'automation', 'task', 'notification'] as const
+export type FeedName = (typeof FEEDS)[number]
+/** The feed whose events the ring of an organization remembers too. */
+export const REMEMBERED_FEED: FeedName = 'job'
 
 /** Which part of cursors a feed moves. */
-export const partOf = (feed: (typeof FEEDS)[number], partitions: number): number => partitions + FEEDS.indexOf(feed)
+export const partOf = (feed: FeedName, partitions: number): number => partitions + FEEDS.indexOf(feed)
 
 /**
  * How far into one partition's transitions: the event, and how many of its decisions are seen. For a feed a position in

@@ -8,8 +8,9 @@ import { transitionStream, type Decided } from '../features/transitions/events.t
 import type { TrackerFacts } from '../features/trackers/views.ts'
 import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { ALL_SEEN, encodeCursor, FEEDS, partOf, type Reach } from './cursor.ts'
+import { ALL_SEEN, encodeCursor, FEEDS, partOf, REMEMBERED_FEED, type Reach } from './cursor.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
+import type { FeedHub } from './feed.ts'
 import { forEachRun } from './fleet.ts'
 import type { HubOptions } from './options.ts'
 import { LiveOrganization, loadOrganization } from './organization.ts'
@@ -23,7 +24,7 @@ const TURN_MS = 5
 const IDLE_MS = 5 * 60_000
 
 /** Keeps the last positions of every organization that somebody looks at, and sends clients what changed, at their pace. */
-export class LiveHub {
+export class LiveHub implements FeedHub {
   readonly options: HubOptions
   /** How far this process has seen each partition's transitions, and behind them each feed. */
   readonly vector: Reach[]
@@ -79,7 +80,7 @@ export class LiveHub {
     if (known !== undefined) return known
     const organization = new LiveOrganization(
       this.options,
-      this.vector.slice(0, partOf('job', this.options.partitions) + 1),
+      this.vector.slice(0, partOf(REMEMBERED_FEED, this.options.partitions) + 1),
     )
     this.organizations.set(organizationId, organization)
     organization.loaded = loadOrganization(

@@ -1,8 +1,8 @@
 import type { EventLog } from '../engines/event-log.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { eachOnce, Follower } from '../kit/consumers/follower.ts'
-import { partOf, type Reach } from './cursor.ts'
-import type { LiveHub } from './hub.ts'
+import { type FeedName, partOf, type Reach } from './cursor.ts'
+import type { FeedHub, FeedOptions, LiveFeed, ReplayQuestion } from './feed.ts'
 import type { LiveEvent } from './live-event.ts'
 
 /** Events of all organizations that one resume may read before it gives up. */
@@ -10,7 +10,7 @@ export const REPLAY_EVENTS_MAX = 500_000
 const REPLAY_PAGE_EVENTS = 64
 
 export interface LogFeedOptions {
-  /** Of the consumer. */
+  /** Name of the consumer. */
   name: string
   /** Which part of cursors it moves. */
   index: number
@@ -20,7 +20,7 @@ export interface LogFeedOptions {
 }
 
 /** Follows streams that have one part of cursors together, a position in the log, from here on; what was before is there by `since`. */
-export const followLive = async (hub: LiveHub, { name, index, prefixes, tell }: LogFeedOptions): Promise<Follower> => {
+export const followLive = async (hub: FeedHub, { name, index, prefixes, tell }: LogFeedOptions): Promise<Follower> => {
   const head = await hub.options.log.headPosition()
   let before = head
   const seen = (position: number): void => {
@@ -45,15 +45,25 @@ export const followLive = async (hub: LiveHub, { name, index, prefixes, tell }: 
   return follower.startBehind(head)
 }
 
+/** What is told of an event; undefined for nothing. */
+type Told = (event: RecordedEvent) => Promise<LiveEvent | undefined>
+
 export interface ChannelFeed {
-  channel: 'task' | 'notification'
+  channel: FeedName
   prefixes: readonly string[]
-  /** What is told of an event; undefined for nothing. */
-  told(event: RecordedEvent): Promise<LiveEvent | undefined>
+  /** Begins to tell of events, in the order of the log. */
+  teller(options: FeedOptions): Told
 }
 
-/** Follows streams whose events are told on one channel. Where nobody of the organization asked, an event is passed without being looked into. */
-export const followChannel = (hub: LiveHub, { channel, prefixes, told }: ChannelFeed): Promise<Follower> => {
+/** The live feed of streams whose events are told on one channel. */
+export const channelFeed = ({ channel, prefixes, teller }: ChannelFeed): LiveFeed => ({
+  channel,
+  follow: (hub) => followChannel(hub, channel, prefixes, teller(hub.options)),
+  replay: (options, question) => replayFeed(options.log, { ...question, prefixes, told: teller(options) }),
+})
+
+/** Where nobody of the organization asked, an event is passed without being looked into. */
+const followChannel = (hub: FeedHub, channel: FeedName, prefixes: readonly string[], told: Told): Promise<Follower> => {
   const index = partOf(channel, hub.options.partitions)
   const tellAsked = async (event: RecordedEvent, organizationId: string): Promise<void> => {
     const one = await told(event)
@@ -68,20 +78,15 @@ export const followChannel = (hub: LiveHub, { channel, prefixes, told }: Channel
   return followLive(hub, { name: `live-${channel}s`, index, prefixes, tell })
 }
 
-export interface ReplayQuestion {
-  organizationId: string
+interface FeedReplay extends ReplayQuestion {
   prefixes: readonly string[]
-  from: Reach
-  to: Reach
-  signal: AbortSignal
-  /** What is told of an event of the organization; undefined for nothing. */
-  told(event: RecordedEvent): Promise<LiveEvent | undefined>
+  told: Told
 }
 
 /** The organization's events from one reach to another, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
 export async function* replayFeed(
   log: EventLog,
-  { organizationId, prefixes, from, to, signal, told }: ReplayQuestion,
+  { organizationId, prefixes, from, to, signal, told }: FeedReplay,
 ): AsyncGenerator<LiveEvent | undefined> {
   if (to.revision <= from.revision) return
   let read = 0

@@ -1,16 +1,11 @@
-import type { EventLog } from '../engines/event-log.ts'
 import type { Checkpoint } from '../engines/table-store.ts'
 import type { LocationEntry } from '../features/locations/events.ts'
-import type { AutomationRow, RunRow } from '../features/automations/views.ts'
 import type { LatestPoint } from '../features/locations/views.ts'
-import type { TaskRow } from '../features/tasks/views.ts'
 import type { StatusAges, TrackerFacts } from '../features/trackers/views.ts'
 import type { Decided } from '../features/transitions/events.ts'
-import type { UserCaller } from '../kernel/caller.ts'
-import type { Clock } from '../kernel/clock.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
-import type { Logger } from '../kernel/logger.ts'
 import type { Wrote } from '../kit/http/route.ts'
+import type { FeedOptions, LiveFeed } from './feed.ts'
 
 export interface NamedTracker {
   trackerId: string
@@ -32,29 +27,15 @@ export interface LiveSources {
   decode(event: RecordedEvent, partition: number): LocationEntry
   /** What the GET of a decision answers. */
   eventOf(decision: Decided['decisions'][number]): object
-  /** The rows of runs, once they have what an event of their stream says; undefined for those that have expired. @throws Failure engine_down */
-  runs(
-    organizationId: string,
-    runIds: readonly string[],
-    event: Pick<RecordedEvent, 'stream' | 'revision'>,
-  ): Promise<(RunRow | undefined)[]>
-  /** What the GET of a run answers. */
-  runShown(row: RunRow): object
-  /** What the GET of an automation answers. */
-  automationShown(row: AutomationRow): object
-  /** What the GET of a task answers; of the viewer the role alone counts. */
-  taskShown(row: TaskRow, viewer: UserCaller): object
 }
 
-export interface HubOptions {
-  log: EventLog
-  partitions: number
+export interface HubOptions extends FeedOptions {
   /** Tells cursors of this log from those of another. */
   logMark: number
   sources: LiveSources
+  /** Channels that follow the log, beside positions and decisions. */
+  feeds: readonly LiveFeed[]
   ages: StatusAges
-  clock: Clock
-  logger: Logger
-  /** Told how many positions a newer one replaced before they were sent. */
+  /** Called with the number of positions that a newer one replaced before they were sent. */
   onConflated: (count: number) => void
 }

@@ -2,24 +2,19 @@ import type { EventLog } from '../engines/event-log.ts'
 import { DECIDED, type Decided, transitionStream } from '../features/transitions/events.ts'
 import { breathe } from '../kernel/breath.ts'
 import { decodeJson } from '../kernel/event.ts'
-import { replayAutomations } from './automation-feed.ts'
 import {
   ALL_SEEN,
   decodeCursor,
   encodeCursor,
   type EventVector,
-  type FEEDS,
   isBehind,
   partOf,
+  REMEMBERED_FEED,
   type Reach,
 } from './cursor.ts'
 import type { EventRing } from './event-ring.ts'
 import type { LiveHub } from './hub.ts'
-import { replayJobs } from './job-feed.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
-import type { ReplayQuestion } from './log-feed.ts'
-import { replayNotifications } from './notification-feed.ts'
-import { replayTasks } from './task-feed.ts'
 
 /** Decisions of all organizations that one resume may read before it gives up. */
 const DECISIONS_MAX = 1_000_000
@@ -64,20 +59,15 @@ async function* eventsBetween(
   to: EventVector,
 ): AsyncGenerator<LiveEvent | undefined> {
   const { log, partitions } = options
-  const replay = (feed: (typeof FEEDS)[number]): Omit<ReplayQuestion, 'prefixes' | 'told'> => {
-    const part = partOf(feed, partitions)
-    return { organizationId, from: seen[part], to: to[part], signal }
-  }
   const remembered = ring.after(seen)
   if (remembered !== undefined) yield* remembered
-  else {
-    if (channels.has('geofence') || channels.has('trip'))
-      yield* replayEvents(log, organizationId, seen.slice(0, partitions), to, eventOf, signal)
-    if (channels.has('job')) yield* replayJobs(options, replay('job'))
+  else if (channels.has('geofence') || channels.has('trip'))
+    yield* replayEvents(log, organizationId, seen.slice(0, partitions), to, eventOf, signal)
+  for (const { channel, replay } of options.feeds) {
+    if (!channels.has(channel) || (channel === REMEMBERED_FEED && remembered !== undefined)) continue
+    const part = partOf(channel, partitions)
+    yield* replay(options, { organizationId, from: seen[part], to: to[part], signal })
   }
-  if (channels.has('automation')) yield* replayAutomations(options, replay('automation'))
-  if (channels.has('task')) yield* replayTasks(options, replay('task'))
-  if (channels.has('notification')) yield* replayNotifications(options, replay('notification'))
 }
 
 /**

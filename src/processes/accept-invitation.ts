@@ -1,7 +1,8 @@
 import { ACCEPT_INVITATION, type AcceptInvitationData } from '../features/identity/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
-import { changeOwner, endSessions, type Office } from './office.ts'
+import { changeOwner, type Office } from './office.ts'
+import { proofSteps } from './proof.ts'
 
 /** Somebody followed the link of an invitation: they are verified, and their user is active. */
 export const acceptInvitation = (office: Office): Process<AcceptInvitationData> =>
@@ -15,10 +16,17 @@ export const acceptInvitation = (office: Office): Process<AcceptInvitationData> 
         return office.people.command(identityId, command, origin)
       },
     },
-    { name: 'sessions', run: (data, originOf) => endSessions(office, data, originOf()) },
+    ...proofSteps<AcceptInvitationData>(office, ({ identityId, passwordHash }) =>
+      passwordHash === undefined ? undefined : { identityId },
+    ),
     {
       name: 'user',
-      run: async ({ userId, name, email }, originOf) => {
+      run: async ({ userId, identityId, name, email }, originOf) => {
+        // An undone change of the e-mail took it back meanwhile.
+        if (
+          (await office.people.load(identityId))?.state.memberships.some((one) => one.userId === userId && one.onlyFor)
+        )
+          return undefined
         const accepted = (before: object) => ({ ...before, name, email, status: 'active' })
         return (await office.users.update(originOf(), userId, accepted)).wrote
       },

@@ -4,6 +4,7 @@ import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { changeOwner, issueLink, type Office, unlessGone } from './office.ts'
+import { showIdentity } from './proof.ts'
 import { joinTeams, leaveTeams } from './team-members.ts'
 
 /**
@@ -33,13 +34,14 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
         const shown = emailLink && { pendingEmail: emailLink.email, pendingEmailUntil: emailLink.expiresAt }
         return (await office.users.change(originOf(), { id, ...change, expectedVersion }, shown)).wrote
       },
-      undo: ({ userId: id, before: body }, originOf) =>
-        unlessGone(office.users.change(originOf(), { id, kind: 'amend', body }).then(({ wrote }) => wrote)),
+      undo: async ({ userId: id, identityId, before: body }, originOf) => {
+        const restored = office.users.change(originOf(), { id, kind: 'amend', body }).then(({ wrote }) => wrote)
+        return allWrote(await unlessGone(restored), await showIdentity(office, { identityId }, originOf))
+      },
     },
     {
       name: 'e-mail',
-      run: async ({ identityId, emailLink }, originOf) =>
-        emailLink && issueLink(office, originOf(), identityId, emailLink),
+      run: (data, originOf) => changeEmail(office, data, originOf),
     },
     {
       name: 'new owner',
@@ -63,13 +65,29 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
 /** Sessions are ended after the password is changed: a login that began before finds the new one, or is among them. */
 const changePassword = async (
   office: Office,
-  { identityId, passwordHash, opensOnly, keeps }: ChangeUserData,
+  { identityId, passwordHash, opensOnly, keeps, proofs }: ChangeUserData,
   originOf: OriginOf,
 ): Promise<Wrote | undefined> => {
   if (passwordHash === undefined) return undefined
   const origin = originOf()
-  const command = { type: 'changePassword', passwordHash, opensOnly, at: formatTime(origin.now) } as const
+  const command = { type: 'changePassword', passwordHash, opensOnly, proofs, at: formatTime(origin.now) } as const
   const changed = await office.people.command(identityId, command, origin)
   const ended = await office.sessions.endAll(identityId, { except: keeps, at: command.at }, originOf('sessions'))
-  return allWrote(changed, ended)
+  return allWrote(changed, ended, await showIdentity(office, { identityId }, originOf))
+}
+
+/** What is asked for ends what was asked for before, in whichever organization. */
+const changeEmail = async (
+  office: Office,
+  { identityId, emailLink, cancelsEmail, proofs }: ChangeUserData,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  if (emailLink === undefined && cancelsEmail !== true) return undefined
+  const origin = originOf()
+  const cancel = { type: 'cancelEmailChange', at: formatTime(origin.now) } as const
+  const changed =
+    emailLink === undefined
+      ? await unlessGone(office.people.command(identityId, cancel, origin))
+      : await issueLink(office, origin, identityId, emailLink, proofs)
+  return allWrote(changed, await showIdentity(office, { identityId }, originOf))
 }

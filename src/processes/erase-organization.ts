@@ -1,5 +1,3 @@
-import { AUTOMATION_DELETED } from '../features/automations/events.ts'
-import { GEOFENCE_DELETED } from '../features/geofences/events.ts'
 import { forgottenStream } from '../features/identity/forgotten.ts'
 import { ERASE_ORGANIZATION, type EraseOrganizationData } from '../features/identity/processes.ts'
 import type { UserRow } from '../features/identity/user.ts'
@@ -20,6 +18,9 @@ type FormerUser = Pick<UserRow, '_id'> & Partial<Pick<UserRow, 'identityId' | 'e
 /** Records of an organization that were deleted: the log still says what they were. @throws Failure engine_down */
 export type DeletedRecords = (organizationId: string) => AsyncIterable<{ noun: string; id: string }>
 
+/** Types of the deletions of records that write their events in a form of their own, by noun. */
+type Deletions = { readonly [noun: string]: string }
+
 /**
  * Takes away all that an organization has: its people first, so that nobody adds to it, then its records, its history and
  * itself. People whom no other organization has go too. What was made while it began is found by a second look, and what
@@ -28,7 +29,7 @@ export type DeletedRecords = (organizationId: string) => AsyncIterable<{ noun: s
 export const eraseOrganization = (
   office: Office,
   services: ResourceServices,
-  deletedRecords: DeletedRecords,
+  { deletedRecords, deletions }: { deletedRecords: DeletedRecords; deletions: Deletions },
 ): Process<EraseOrganizationData> => {
   const people = async (originOf: OriginOf): Promise<void> => {
     const { organizationId } = originOf()
@@ -41,7 +42,7 @@ export const eraseOrganization = (
       if (plural === USERS_TABLE || plural === ORGANIZATIONS_TABLE) continue
       const rows = await rowsOf(services, plural, organizationId)
       await severalAtOnce(rows, AT_ONCE, async ({ id }) => {
-        await buryOne(office, noun, id, originOf)
+        await buryOne(office, deletions, noun, id, originOf)
       })
     }
   }
@@ -49,7 +50,7 @@ export const eraseOrganization = (
     const nouns = new Set(services.resources.all().map(({ noun }) => noun))
     for await (const { noun, id } of deletedRecords(originOf().organizationId)) {
       if (noun === 'user') await erasePersonHere(office, services, originOf, await lastOf(office, id))
-      else if (nouns.has(noun)) await buryOne(office, noun, id, originOf)
+      else if (nouns.has(noun)) await buryOne(office, deletions, noun, id, originOf)
     }
   }
   return defineProcess(ERASE_ORGANIZATION, [
@@ -114,17 +115,16 @@ const erasePersonHere = async (
   const email = (await people.load(identityId))?.state.email ?? lastEmail
   const end = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
   await unlessGone(people.command(identityId, end, originOf(`membership ${userId}`)))
+  const endFounding = { type: 'endFounding', organizationId, at: end.at } as const
+  await unlessGone(people.command(identityId, endFounding, originOf(`founding ${userId}`)))
   await erasePerson(office, identityId, forgottenStream(keyring, email), originOf)
   await buryNotifications(log, userId, originOf(`notifications ${userId}`))
   await buryRecord(log, 'user', userId, origin)
 }
 
-/** Those that write their events in a form of their own. */
-const DELETED: { readonly [noun: string]: string } = { geofence: GEOFENCE_DELETED, automation: AUTOMATION_DELETED }
-
-const buryOne = ({ log }: Office, noun: string, id: string, originOf: OriginOf) => {
+const buryOne = ({ log }: Office, deletions: Deletions, noun: string, id: string, originOf: OriginOf) => {
   const origin = originOf(`${noun} ${id}`)
   const { organizationId, now: at } = origin
-  if (!Object.hasOwn(DELETED, noun)) return buryRecord(log, noun, id, origin)
-  return bury(log, `${noun}-${id}`, { type: DELETED[noun], data: { organizationId, at } }, origin)
+  if (!Object.hasOwn(deletions, noun)) return buryRecord(log, noun, id, origin)
+  return bury(log, `${noun}-${id}`, { type: deletions[noun], data: { organizationId, at } }, origin)
 }

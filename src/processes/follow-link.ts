@@ -1,13 +1,21 @@
-import { FOLLOW_LINK, type FollowLinkData } from '../features/identity/processes.ts'
-import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { isOfAnother } from '../features/identity/email-undo.ts'
+import {
+  FOLLOW_LINK,
+  type FollowLinkData,
+  VERIFY_ADDRESS,
+  type VerifyAddressData,
+} from '../features/identity/processes.ts'
+import { Failure } from '../kernel/errors.ts'
+import { defineProcess, type OriginOf, type Process, type StepOrigin } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { endSessions, type Office, unlessGone } from './office.ts'
+import { changeOwner, inOrganization, type Office, unlessGone } from './office.ts'
+import { proofSteps } from './proof.ts'
 
 /**
- * Somebody followed a link that was mailed to them: they are verified, have a new password, which ends their sessions, or a
- * new e-mail, in every organization. An e-mail that somebody else has by now refuses it.
+ * Somebody followed a link that was mailed to them: they are verified, have a new password, or another e-mail, in every
+ * organization. An e-mail that somebody else has by now refuses it. Brought back, it leaves what was joined under another.
  */
 export const followLink = (office: Office): Process<FollowLinkData> =>
   defineProcess(FOLLOW_LINK, [
@@ -19,26 +27,53 @@ export const followLink = (office: Office): Process<FollowLinkData> =>
         return office.people.command(identityId, command, origin)
       },
     },
-    { name: 'sessions', run: (data, originOf) => endSessions(office, data, originOf()) },
-    { name: 'users', run: (data, originOf) => showEmail(office, data, originOf) },
+    ...proofSteps<FollowLinkData>(office, ({ identityId, email }) => ({ identityId, email })),
+    { name: 'memberships', run: (data, originOf) => returnMemberships(office, data, originOf) },
   ])
 
-const showEmail = async (
-  { people, users }: Pick<Office, 'people' | 'users'>,
-  { identityId, email }: FollowLinkData,
+/** Somebody signed in elsewhere by an address that nobody had verified. */
+export const verifyAddress = (office: Office): Process<VerifyAddressData> =>
+  defineProcess(VERIFY_ADDRESS, [
+    {
+      name: 'identity',
+      run: ({ identityId, email, passwordHash }, originOf) => {
+        const origin = originOf()
+        const command = { type: 'verifyEmail', email, passwordHash, at: formatTime(origin.now) } as const
+        return office.people.command(identityId, command, origin)
+      },
+    },
+    ...proofSteps<VerifyAddressData>(office, ({ identityId }) => ({ identityId })),
+  ])
+
+/** Whoever joined by an address that is theirs no more is invited again, except an organization's last owner. */
+const returnMemberships = async (
+  office: Office,
+  { identityId }: FollowLinkData,
   originOf: OriginOf,
 ): Promise<Wrote | undefined> => {
-  if (email === undefined) return undefined
-  const person = await people.load(identityId)
+  const state = (await office.people.load(identityId))?.state
   const wrotes: (Wrote | undefined)[] = []
-  for (const { organizationId, userId } of person?.state.memberships ?? []) {
-    const origin = originOf(userId)
-    const there = { ...origin, organizationId, metadata: { ...origin.metadata, organizationId } }
-    const shown = users.update(there, userId, ({ pendingEmail: _pending, pendingEmailUntil: _until, ...before }) => ({
-      ...before,
-      email,
-    }))
-    wrotes.push(await unlessGone(shown.then(({ wrote }) => wrote)))
+  for (const membership of state?.memberships ?? []) {
+    const { organizationId, userId } = membership
+    const { status, values } = (await office.users.load(userId)).state
+    if (!isOfAnother(membership, state?.email) || status !== 'live' || values.status === 'invited') continue
+    const there = (part: string): StepOrigin => inOrganization(originOf(`${userId} ${part}`), organizationId)
+    const role = (await office.roles.load(values.roleId as string)).state.values
+    const isOwner = role?.key === 'owner' && values.status === 'active'
+    if (isOwner && !(await isRemoved(office, userId, there('owner')))) continue
+    const invited = office.users.update(there('user'), userId, (before) => ({ ...before, status: 'invited' }))
+    wrotes.push(await unlessGone(invited.then(({ wrote }) => wrote)))
   }
   return allWrote(...wrotes)
+}
+
+/** Whether they are no owner any more; the last one stays. */
+const isRemoved = async (office: Office, userId: string, origin: StepOrigin): Promise<boolean> => {
+  try {
+    await changeOwner(office, 'remove', userId, origin)
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'conflict') return false
+    throw error
+  }
 }

@@ -1,11 +1,12 @@
 import { FLOW_TEMPLATES } from '../features/flows/templates.ts'
 import { copiedFlow, flowAt } from '../features/flows/views.ts'
+import { USER_HUBS_MAX } from '../features/identity/user.ts'
 import { FOUND_ORGANIZATION, type FoundOrganizationData } from '../features/identity/processes.ts'
-import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { defineProcess, type OriginOf, type Process, type Step } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { changeOwner, ensureMade, issueLink, type Office } from './office.ts'
+import { changeOwner, ensureMade, issueLink, type Office, unlessGone } from './office.ts'
 
 /**
  * Makes an organization with its hubs, roles, flows and owner. The identity of somebody who signs up comes first, since their
@@ -25,6 +26,7 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
         return office.people.signUp(identityId, create, origin, firstOnly)
       },
     },
+    countFounding(office),
     {
       name: 'organization',
       run: ({ name, settings }, originOf) => {
@@ -39,7 +41,9 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
       name: 'owner',
       run: async ({ owner, hubs }, originOf) => {
         const { identityId, userId, ...values } = owner
-        const body = { ...values, hubId: hubs.map(({ _id }) => String(_id)) }
+        // An owner has every hub; the list takes so many.
+        const hubId = hubs.slice(0, USER_HUBS_MAX).map(({ _id }) => String(_id))
+        const body = { ...values, hubId }
         const made = await ensureMade(office.users, originOf('user'), userId, body, { identityId })
         await changeOwner(office, 'add', userId, originOf('owners'))
         return made
@@ -67,6 +71,24 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
         signUp && issueLink(office, originOf(), identityId, signUp.link),
     },
   ])
+
+/** In the stream of whoever founds it, so that those which come at the same time count too. */
+const countFounding = (office: Office): Step<FoundOrganizationData> => ({
+  name: 'founder',
+  run: async ({ organizationsMax, owner: { identityId } }, originOf) => {
+    if (organizationsMax === undefined) return undefined
+    const origin = originOf()
+    const { organizationId, now } = origin
+    const command = { type: 'found', organizationId, organizationsMax, at: formatTime(now) } as const
+    return office.people.command(identityId, command, origin)
+  },
+  undo: ({ owner: { identityId } }, originOf) => {
+    const origin = originOf()
+    const { organizationId, now } = origin
+    const command = { type: 'endFounding', organizationId, at: formatTime(now) } as const
+    return unlessGone(office.people.command(identityId, command, origin))
+  },
+})
 
 const makeHubs = async (
   office: Office,

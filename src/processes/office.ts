@@ -1,13 +1,21 @@
 import type { EventLog } from '../engines/event-log.ts'
+import { flow } from '../features/flows/flow.ts'
+import { hub } from '../features/hubs/hub.ts'
 import type { LinkIssued } from '../features/identity/events.ts'
+import { LoginThrottle } from '../features/identity/login-throttle.ts'
+import { organization } from '../features/identity/organization.ts'
 import { changeOwners } from '../features/identity/owners.ts'
-import type { People } from '../features/identity/people.ts'
-import type { Sessions } from '../features/identity/sessions.ts'
+import { People } from '../features/identity/people.ts'
+import { role } from '../features/identity/role.ts'
+import { Sessions } from '../features/identity/sessions.ts'
+import { user } from '../features/identity/user.ts'
+import { team } from '../features/teams/team.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { JsonObject } from '../kernel/json.ts'
 import type { StepOrigin } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
+import type { ResourceServices } from '../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../kit/resource/write.ts'
 
 /** What the processes of organizations and users write with. */
@@ -15,6 +23,7 @@ export interface Office {
   log: EventLog
   people: People
   sessions: Sessions
+  throttle: LoginThrottle
   organizations: ResourceWriter
   hubs: ResourceWriter
   roles: ResourceWriter
@@ -22,6 +31,19 @@ export interface Office {
   teams: ResourceWriter
   flows: ResourceWriter
 }
+
+export const officeOf = (services: ResourceServices): Office => ({
+  log: services.log,
+  people: new People(services),
+  sessions: new Sessions(services.log),
+  throttle: new LoginThrottle(services.tables, services.keyring),
+  organizations: organization.writer(services),
+  hubs: hub.writer(services),
+  roles: role.writer(services),
+  users: user.writer(services),
+  teams: team.writer(services),
+  flows: flow.writer(services),
+})
 
 /** Makes a record unless it was made before, and possibly changed or deleted since. */
 export const ensureMade = async (
@@ -44,22 +66,23 @@ export const changeOwner = (
 ): Promise<Wrote | undefined> =>
   changeOwners(log, origin.organizationId, { type, userId, at: formatTime(origin.now) }, origin)
 
+/** The same request, writing in another organization of the person. */
+export const inOrganization = (origin: StepOrigin, organizationId: string): StepOrigin => ({
+  ...origin,
+  organizationId,
+  metadata: { ...origin.metadata, organizationId },
+})
+
 /** Nothing happens where the person is gone meanwhile. */
 export const issueLink = (
   office: Pick<Office, 'people'>,
   origin: StepOrigin,
   identityId: string,
   link: LinkIssued,
+  /** How many proofs the identity had when it was asked for. @throws Failure unauthenticated where it has more by now. */
+  proofs?: number,
 ): Promise<Wrote | undefined> =>
-  unlessGone(office.people.command(identityId, { type: 'issueLink', link, at: link.at }, origin))
-
-/** Ends every session of somebody whose password was set anew. */
-export const endSessions = async (
-  { sessions }: Pick<Office, 'sessions'>,
-  { identityId, passwordHash }: { identityId: string; passwordHash?: string },
-  origin: StepOrigin,
-): Promise<Wrote | undefined> =>
-  passwordHash === undefined ? undefined : sessions.endAll(identityId, { at: formatTime(origin.now) }, origin)
+  unlessGone(office.people.command(identityId, { type: 'issueLink', link, proofs, at: link.at }, origin))
 
 /** What to do about something that is gone meanwhile: nothing. */
 export const unlessGone = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {

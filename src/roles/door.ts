@@ -1,3 +1,4 @@
+import { authenticateService } from '../features/identity/authenticate-service.ts'
 import { createAuthenticator } from '../features/identity/authenticate.ts'
 import { SessionUses } from '../features/identity/session-uses.ts'
 import { Tokens } from '../features/identity/tokens.ts'
@@ -6,16 +7,17 @@ import { webhookDocuments } from '../features/automations/webhook-documents.ts'
 import { INGEST_DOCUMENT } from '../features/locations/ingest/document.ts'
 import { DeviceAuthenticator } from '../features/trackers/device-authenticator.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
+import { isServiceKey } from '../features/service-accounts/views.ts'
 import type { AccessChange } from '../ingress/options.ts'
 import type { Port } from '../ingress/port.ts'
 import { startIngress } from '../ingress/server.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Route } from '../kit/http/route.ts'
-import { LIVE_DOCUMENT } from '../live/document.ts'
-import { resources } from './product.ts'
+import { liveDocument } from '../live/document.ts'
+import { FEATURES } from '../product.ts'
 import type { RoleServices } from './role.ts'
 
-/** Of the API that its documents describe. */
+/** Version of the API that its documents describe. */
 const VERSION = '3.0.0'
 
 /** HTTP and WebSocket: who is behind a credential, and what the roles of this process answer. */
@@ -44,10 +46,13 @@ export const openDoor = async (
     ...services,
     routes,
     channels,
-    channelDocuments: [INGEST_DOCUMENT, LIVE_DOCUMENT],
-    webhookDocuments: webhookDocuments(resources),
+    channelDocuments: [INGEST_DOCUMENT, liveDocument(FEATURES.flatMap(({ liveEvents = [] }) => liveEvents))],
+    webhookDocuments: webhookDocuments(services.resources),
     info: { title: 'Waymark', version: VERSION, description: 'Real-time location streaming and field operations.' },
-    authenticate: (token) => (devices.takes(token) ? devices.authenticate(token) : users.authenticate(token)),
+    authenticate: (token) => {
+      if (isServiceKey(token)) return authenticateService({ ...services, used }, token)
+      return devices.takes(token) ? devices.authenticate(token) : users.authenticate(token)
+    },
     authenticateRevoked: (token) => users.authenticateRevoked(token),
     accessChanged: (listener) => {
       listeners.add(listener)
@@ -56,6 +61,7 @@ export const openDoor = async (
     rollout: services.inRollout,
     rateLimits: { token: config.rateLimitToken, organization: config.rateLimitOrg, address: config.rateLimitAddress },
     trustedProxies: config.trustedProxies,
+    ownHosts: [config.host, ...(config.publicUrl === undefined ? [] : [new URL(config.publicUrl).hostname])],
     corsOrigins: config.corsOrigins,
     isolatedHost: config.addonOrigin && new URL(config.addonOrigin).host,
     metricsToken: config.metricsToken,

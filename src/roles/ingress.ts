@@ -1,13 +1,11 @@
 import { Batcher, BATCHER_LIMITS } from '../features/locations/ingest/batcher.ts'
 import { bulkRoute } from '../features/locations/ingest/bulk-api.ts'
 import { ingestChannel } from '../features/locations/ingest/channel.ts'
-import { Ingest } from '../features/locations/ingest/ingest.ts'
+import { PointStore } from '../features/locations/ingest/store.ts'
 import { partitionOf } from '../features/locations/events.ts'
 import { KnownTrackers } from '../features/trackers/known-trackers.ts'
-import { TrackerQuota } from '../features/trackers/tracker-quota.ts'
 import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
-import { resources } from './product.ts'
 import type { OpenRole } from './role.ts'
 
 const DAY_MS = 86_400_000
@@ -16,10 +14,9 @@ const CLOSE_MS = 10_000
 /** The door for points: who they are of, and how they get into the log. */
 export const openIngress: OpenRole = async (services) => {
   const { config, tables, clock, logger, keyring, partitions, metrics, feeds } = services
-  const quota = new TrackerQuota(tables, clock, config.trackersMax)
   const known = new KnownTrackers({
     tables,
-    writer: new TrackerWriter({ ...services, resources }, quota),
+    writer: new TrackerWriter(services),
     clock,
     partitionOf: (trackerId) => partitionOf(trackerId, partitions),
   })
@@ -32,7 +29,7 @@ export const openIngress: OpenRole = async (services) => {
     },
     startAppendTimer: () => metrics.appendSeconds.startTimer(),
   })
-  const ingest = new Ingest({
+  const store = new PointStore({
     batcher,
     resolver: known,
     clock,
@@ -40,10 +37,10 @@ export const openIngress: OpenRole = async (services) => {
     logger,
     count: (result, points) => metrics.points.inc({ result }, points),
   })
-  const watching = await watchTrackers(services, 'ingress-trackers', { known, quota })
+  const watching = await watchTrackers(services, 'ingress-trackers', { known })
   return {
-    routes: [bulkRoute(ingest, keyring)],
-    channels: [ingestChannel(ingest)],
+    routes: [bulkRoute(store, keyring)],
+    channels: [ingestChannel(store)],
     drain: () => batcher.close(CLOSE_MS),
     close: () => watching.close(),
   }

@@ -1,34 +1,22 @@
 import { createHash } from 'node:crypto'
-import { HistoryRows } from '../engines/clickhouse-sql/rows.ts'
-import { showAutomation } from '../features/automations/declaration.ts'
-import { showRun } from '../features/automations/run-shown.ts'
-import { partitionOfRuns } from '../features/automations/events.ts'
-import { AUTOMATION_RUNS, type RunRow } from '../features/automations/views.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
 import { tripToken } from '../features/locations/trip-token.ts'
 import { LATEST_POSITIONS, type LatestPoint, type LatestPositionRow } from '../features/locations/views.ts'
-import { task } from '../features/tasks/task.ts'
 import { trackerLookups } from '../features/trackers/views.ts'
 import type { Decision } from '../features/transitions/events.ts'
 import { transitionShown } from '../features/transitions/views.ts'
 import { tripRow, tripShown } from '../features/trips/views.ts'
 import { Failure } from '../kernel/errors.ts'
-import { shownRow } from '../kit/http/list-query.ts'
-import { listShape } from '../kit/resource/rows.ts'
-import { automationFeed } from '../live/automation-feed.ts'
-import { LiveHub } from '../live/hub.ts'
-import type { LiveSources } from '../live/options.ts'
-import { jobFeed } from '../live/job-feed.ts'
+import type { Follower } from '../kit/consumers/follower.ts'
 import { liveChannel } from '../live/client.ts'
-import { notificationFeed } from '../live/notification-feed.ts'
-import { taskFeed } from '../live/task-feed.ts'
+import { LiveHub } from '../live/hub.ts'
+import { jobFeed } from '../live/job-feed.ts'
+import type { LiveSources } from '../live/options.ts'
 import { trackerFeed } from '../live/tracker-feed.ts'
-import { historyConsumer } from '../../projections/history-checkpoints.ts'
+import { FEATURES } from '../product.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
-import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
-const TASK_SHAPE = listShape(task.declaration)
 /** How long rows may take that follow what has just happened. */
 const STORED_LIMIT_MS = 5_000
 
@@ -37,18 +25,12 @@ export const openLive: OpenRole = async (services) => {
   const { partitions, clock, feeds, metrics } = services
   const hub = liveHub(services)
   metrics.beforeScrape(() => metrics.liveClients.set(hub.clientCount))
-  const trackers = await trackerFeed(hub)
+  const followers: Follower[] = [await trackerFeed(hub)]
   for (let partition = 0; partition < partitions; partition++) {
     await feeds.transitions.add(hub.events, partition)
     await feeds.locations.add(hub.positions, partition)
   }
-  const followers = [
-    trackers,
-    await jobFeed(hub),
-    await automationFeed(hub),
-    await taskFeed(hub),
-    await notificationFeed(hub),
-  ]
+  for (const feed of hub.options.feeds) followers.push(await feed.follow(hub))
   return {
     channels: [liveChannel(hub, services.inRollout)],
     lags: () => followers.map((follower) => follower.lag(clock.now())),
@@ -63,7 +45,7 @@ export const openLive: OpenRole = async (services) => {
 }
 
 export const liveHub = (
-  services: SourceServices & Pick<RoleServices, 'log' | 'config' | 'origin' | 'clock' | 'logger' | 'metrics'>,
+  services: SourceServices & Pick<RoleServices, 'log' | 'config' | 'origin' | 'logger' | 'metrics'>,
 ): LiveHub => {
   const { log, config, origin, partitions, clock, logger, metrics } = services
   return new LiveHub({
@@ -75,6 +57,10 @@ export const liveHub = (
     logger,
     onConflated: (count) => metrics.liveConflated.inc(count),
     sources: sourcesOf(services),
+    feeds: [
+      ...FEATURES.flatMap(({ live }) => live?.(services) ?? []),
+      jobFeed(FEATURES.flatMap(({ jobViews = [] }) => jobViews)),
+    ],
   })
 }
 
@@ -83,10 +69,8 @@ type SourceServices = Pick<
   'tables' | 'history' | 'clock' | 'checkpoints' | 'keyring' | 'actions' | 'partitions' | 'settle'
 >
 
-/** What the live view takes from tables when somebody begins to look, and how it shows what it hears. */
-const sourcesOf = (services: SourceServices): LiveSources => {
-  const { tables, checkpoints, keyring, actions, partitions, settle } = services
-  const listed = new HistoryRows(services.history, services.clock)
+/** What the live view takes from tables when somebody begins to look, and how it shows decisions. */
+const sourcesOf = ({ tables, keyring, partitions, settle }: SourceServices): LiveSources => {
   const { trackerFacts, trackersOf, factsOfTrackers } = trackerLookups(tables)
   const stored = async (isStored: Promise<boolean>): Promise<void> => {
     if (!(await isStored)) throw new Failure('engine_down', { message: 'The read models are behind.' })
@@ -107,15 +91,6 @@ const sourcesOf = (services: SourceServices): LiveSources => {
     },
     decode: locationEntry,
     eventOf: (decision) => eventOf(decision, (trackerId, startedAt) => tripToken(keyring, trackerId, startedAt)),
-    runs: async (organizationId, runIds, { stream, revision }) => {
-      const partition = partitionOfRuns(stream)
-      const consumer = historyConsumer(RUNS_HISTORY, partition)
-      await stored(checkpoints.reached(consumer, { [partition]: revision }, STORED_LIMIT_MS))
-      return listed.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
-    },
-    runShown: (row) => showRun(keyring, row),
-    automationShown: (row) => showAutomation({ actions, keyring }, row),
-    taskShown: (row, viewer) => shownRow(TASK_SHAPE, undefined, viewer)(row),
   }
 }
 

@@ -2,7 +2,7 @@ import { auditFollower } from '../../projections/audit-log.ts'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { HistoryErasures } from '../../projections/erasures.ts'
 import { LATEST_POSITION, LatestPositions } from '../../projections/latest-position.ts'
-import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
+import { LocationHistory } from '../../projections/location-history.ts'
 import { RUNS_HISTORY, RunsHistory } from '../../projections/runs-history.ts'
 import { AUDIT } from '../features/audit/views.ts'
 import type { Follower } from '../kit/consumers/follower.ts'
@@ -10,12 +10,10 @@ import { type Owned, ownedPart, ownedPartitions } from '../kit/consumers/owners.
 import { RunningProjection } from '../kit/consumers/run-projection.ts'
 import { LogConsumers } from '../reactors/sweep/log-consumers.ts'
 import { askUpkeep, upkeepEnd } from '../reactors/upkeep/upkeep.ts'
-import { AUDITED } from './product.ts'
-import { lacksPositions } from './rebuilds.ts'
+import { lacksPositions } from '../operations/rebuilds.ts'
+import { KEEPING_LOCATIONS } from '../operations/upkeep.ts'
+import { AUDITED } from '../product-parts.ts'
 import type { OpenRole, RoleServices } from './role.ts'
-
-/** Consumers that the location log must be kept for. */
-export const KEEPING_LOCATIONS: readonly string[] = [LOCATION_HISTORY, LATEST_POSITION]
 
 /** Events in, rows out: the tables, the latest positions and the history. */
 export const openProjector: OpenRole = async (services) => {

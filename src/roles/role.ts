@@ -1,32 +1,23 @@
-import type { Config } from '../config.ts'
-import type { HttpCaller } from '../engines/http-caller.ts'
-import type { Mailer } from '../engines/mailer.ts'
-import { deletedRecords } from './deleted-records.ts'
-import { InTurn } from './in-turn.ts'
+import { recalledRequests } from '../../projections/recalled-requests.ts'
+import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
+import type { FeatureServices } from '../feature.ts'
 import { runsStream } from '../features/automations/events.ts'
+import { inRollout } from '../features/geofences/rollout.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
 import { transitionStream } from '../features/transitions/events.ts'
-import type { UserCaller } from '../kernel/caller.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
-import type { LogOrigin } from '../kit/consumers/log-origin.ts'
-import type { Owners } from '../kit/consumers/owners.ts'
 import { PartitionFeed } from '../kit/consumers/partition-feed.ts'
-import type { Projection } from '../kit/consumers/projection.ts'
-import { type Settle, settling } from '../kit/consumers/settle.ts'
+import { settling } from '../kit/consumers/settle.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Route } from '../kit/http/route.ts'
-import type { Life } from '../kit/operations/life.ts'
-import { createMetrics, type Metrics } from '../kit/operations/metrics.ts'
+import { createMetrics } from '../kit/operations/metrics.ts'
 import type { Services } from '../kit/services.ts'
+import { deletedRecords } from '../operations/deleted-records.ts'
+import { InTurn } from '../operations/in-turn.ts'
+import type { OperationServices } from '../operations/services.ts'
+import { actionsOf, processesOf, PROJECTIONS, resources } from '../product-parts.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
-import { recalledRequests } from '../../projections/recalled-requests.ts'
-import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
-import type { Actions } from '../reactors/dispatch/actions/action.ts'
-import { actionsOf } from '../reactors/dispatch/actions/list.ts'
-import { listProcesses } from '../processes/list.ts'
-import type { ProcessRunner } from '../processes/runner.ts'
-import { inRollout, PROJECTIONS, resources } from './product.ts'
 
 /** The families of streams that partitions have, each read once for all who follow it in this process. */
 export interface Feeds {
@@ -36,34 +27,14 @@ export interface Feeds {
 }
 
 /** What `openService` is handed. */
-export interface ServiceParts {
-  config: Config
-  services: Services & { processes: ProcessRunner }
-  origin: LogOrigin
-  owners: Owners
-  /** Of this process. */
-  life: Life
-  caller: HttpCaller
-  mailer: Mailer
-  /** Points that a back-test reads for one answer; more make it a job. */
-  backtestPointsMax?: number
+export interface ServiceParts
+  extends Pick<FeatureServices, 'config' | 'origin' | 'owners' | 'life' | 'caller' | 'mailer' | 'backtestPointsMax'> {
+  services: Services & Pick<FeatureServices, 'processes'>
 }
 
 /** All that a role is opened with. */
-export interface RoleServices extends Services, Omit<ServiceParts, 'services'> {
-  projections: readonly Projection[]
-  processes: ProcessRunner
-  /** What automations can do. */
-  actions: Actions
+export interface RoleServices extends OperationServices {
   feeds: Feeds
-  settle: Settle
-  metrics: Metrics
-  /** What links in mails begin with. */
-  publicUrl: string
-  /** What works on whole streams and tables, of this process, one after the other. */
-  upkeepTurns: InTurn
-  /** Whether geofences are there for the caller. */
-  inRollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
 }
 
 /** A part of the service that is opened and closed by itself. */
@@ -82,20 +53,15 @@ export interface Role {
 export type OpenRole = (services: RoleServices) => Promise<Role>
 
 export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: string): RoleServices => {
-  const { config } = parts
-  const { log, logger } = services
+  const { log, logger, clock } = services
   const settle = settling(services, PROJECTIONS)
-  services.processes.know(listProcesses({ ...services, resources }, deletedRecords(services, settle)))
+  services.processes.know(processesOf({ ...services, resources, quotas: undefined }, deletedRecords(services, settle)))
+  const prefixes = PROJECTIONS.flatMap((projection) => projection.prefixes)
   return {
     ...services,
     ...parts,
-    projections: [
-      ...PROJECTIONS,
-      recalledRequests(
-        services.clock,
-        PROJECTIONS.flatMap(({ prefixes }) => prefixes),
-      ),
-    ],
+    resources,
+    projections: [...PROJECTIONS, recalledRequests(clock, prefixes)],
     actions: actionsOf({ ...services, resources, caller: parts.caller, mailer: parts.mailer }),
     feeds: {
       locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
@@ -106,6 +72,6 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: st
     metrics: createMetrics(),
     upkeepTurns: new InTurn(),
     publicUrl,
-    inRollout: inRollout(config),
+    inRollout: inRollout(parts.config),
   }
 }

@@ -7,8 +7,8 @@ import { operationsRoutes } from '../kit/operations/operations-routes.ts'
 import { type DemoLogin, pageRoutes } from '../web/page.ts'
 import { LATEST_POSITIONS, LATEST_TRACKERS } from '../features/locations/views.ts'
 import { openApi } from './api.ts'
-import { closeAll } from './close-all.ts'
-import { controlOf, type ControlRequest } from './control.ts'
+import { closeAll } from '../operations/close-all.ts'
+import { controlOf, type ControlRequest } from '../operations/control.ts'
 import { openDispatcher } from './dispatcher.ts'
 import { openDoor } from './door.ts'
 import { openIngress } from './ingress.ts'
@@ -40,7 +40,7 @@ const ROLES: readonly [RoleName, OpenRole][] = [
 ]
 
 /** Requests that have begun may store what they bring; with the rest of the end it stays below the 10 s that containers are given. */
-const CLOSE_REQUESTS_MS = 3_000
+const CLOSE_REQUESTS_MS = 5_000
 
 /** The roles of this process on top of the engines, and the door before them. */
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {

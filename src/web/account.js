@@ -18,8 +18,9 @@ const PAGES = {
     what: 'Confirm your e-mail address',
     fields: { password: false },
     autocomplete: 'current-password',
-    hint: 'If you have never confirmed an address, choose a password. If an administrator changed your address, your present password keeps your other organizations open. Otherwise leave it out.',
+    hint: 'You are signed out everywhere else. If you have never confirmed an address, choose a password. If an administrator changed your address, your present password keeps your other organizations open. Otherwise leave it out.',
     path: '/auth/verify-email',
+    signsIn: true,
   },
   '/forgot-password': {
     what: 'Forgot your password?',
@@ -28,6 +29,9 @@ const PAGES = {
     path: '/auth/forgot-password',
   },
 }
+
+/** What `sign-in.js` looks for. */
+const HANDED = 'waymark-signed-in'
 
 const byId = (id) => document.getElementById(id)
 const page = PAGES[location.pathname]
@@ -52,6 +56,7 @@ byId('login').addEventListener('submit', async (event) => {
   try {
     const answer = await post(page.path, body)
     if (!answer.status) throw new Error(answer.message)
+    if (page.signsIn && (answer.token || answer.challenge)) return goOn(answer)
     for (const part of event.target.querySelectorAll('label, button, #hint')) part.hidden = true
     byId('done').querySelector('span').textContent = answer.message
     byId('done').hidden = false
@@ -59,6 +64,12 @@ byId('login').addEventListener('submit', async (event) => {
     byId('problem').textContent = error.message
   }
 })
+
+/** The answer is that of a login: the page at `/` takes it out of this tab and goes on from there. */
+function goOn(answer) {
+  sessionStorage.setItem(HANDED, JSON.stringify(answer))
+  location.replace('/')
+}
 
 async function post(path, body) {
   const headers = { 'content-type': 'application/json' }

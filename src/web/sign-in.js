@@ -1,5 +1,7 @@
 // Signing in on the page: by password or from elsewhere, then by the second factor, which is set up here where the organization asks for it.
 const API = '/api/v3'
+/** Where `account.js` leaves the answer of a link that signs in. */
+const HANDED = 'waymark-signed-in'
 
 const byId = (id) => document.getElementById(id)
 const form = byId('login')
@@ -26,6 +28,11 @@ export function openSignIn(onSession) {
     void attempt(() => step?.(Object.fromEntries(new FormData(form))))
   })
 
+  // Taken at once: the token stays in no storage.
+  const handed = sessionStorage.getItem(HANDED)
+  sessionStorage.removeItem(HANDED)
+  if (handed !== null) void attempt(() => signedIn(JSON.parse(handed)))
+
   // Back from a sign-in elsewhere. The code is in nobody's history: it serves once.
   const back = new URLSearchParams(location.hash.slice(1))
   if (back.has('code') || back.has('error')) history.replaceState(null, '', location.pathname)
@@ -45,6 +52,7 @@ async function setUp(session, password, finish) {
   byId('factor-part').hidden = false
   byId('factor-secret').textContent = data.secret
   byId('factor-link').href = data.otpauthUri
+  complain(data.warning ?? '')
   step = async ({ code }) => {
     const confirmed = await send('POST', '/auth/second-factor/confirm', { code }, session.token)
     show('recovery-part', 'I have kept them')

@@ -4,7 +4,7 @@ import { type Test, test } from 'tap'
 import { copyHistory, endHistoryCopy } from '../../src/cli/transfer/copy-history.ts'
 import { readHistoryCopy } from '../../src/engines/clickhouse-sql/copy-mark.ts'
 import { digestOfPart, historyParts, slicesOf } from '../../src/engines/clickhouse-sql/history-parts.ts'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { realClock } from '../contracts/clocks.ts'
@@ -33,7 +33,7 @@ const openFront = async (t: Test): Promise<HistoryStore> => {
 
 /** Rows of several months, some hours of each, points twice in another version. */
 const fill = async (store: HistoryStore): Promise<void> => {
-  await migrateHistory(store, RETENTION)
+  await openSchema(store, RETENTION)
   const times = `arrayJoin(arrayMap(n -> fromUnixTimestamp64Milli(${AT} + intDiv(n, ${HOURS}) * 31 * 24 * ${HOUR_MS}
     + (n % ${HOURS}) * ${HOUR_MS}, 'UTC'), range(${MONTHS * HOURS})))`
   for (const version of [1, 2])

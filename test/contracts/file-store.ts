@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import type { FileStore } from '../../src/engines/file-store.ts'
-import { seededRandom } from './table-store-rows.ts'
+import { seeded } from '../support/random.ts'
 
 export interface OpenFiles {
   store: FileStore
@@ -11,7 +11,7 @@ export interface OpenFiles {
 const MIB = 1024 * 1024
 
 const bytesOf = (seed: number, length: number): Buffer => {
-  const random = seededRandom(seed)
+  const random = seeded(seed)
   return Buffer.from(Uint8Array.from({ length }, () => Math.floor(random() * 256)))
 }
 

@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { encodeNativeBlock } from '../../src/engines/clickhouse-sql/native-block.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import type { Failure } from '../../src/kernel/errors.ts'
@@ -184,7 +184,7 @@ const uuid = (no: number): string => `01900000-0000-7000-8000-${String(no).padSt
 
 /** Of two organizations with a tracker each and one that both have, rows before and after the bound in every table. */
 const erases = async (t: Test, store: HistoryStore): Promise<void> => {
-  await migrateHistory(store, { days: 36_500, runDays: 36_500 })
+  await openSchema(store, { days: 36_500, runDays: 36_500 })
   await fillTables(store)
   /** What is left of an organization's tracker, and how many rows. */
   const left = async (table: string): Promise<string[]> => {

@@ -51,6 +51,11 @@ export const mailerContract = (name: string, open: (t: Test) => Promise<MailerUn
       'a@example.com\r\nBcc: b@example.com',
       'A <a@example.com>',
       'nobody',
+      'a@localhost',
+      'a@mail.internal',
+      'a@[127.0.0.1]',
+      'a\u202e@example.com',
+      'a\u0007@example.com',
     ])
       t.match(await mailer.send({ ...MAIL, to }), { kind: 'refused' }, to)
     t.same(await taken(), [])

@@ -16,17 +16,6 @@ export interface ThingRow extends Row {
   status: string
 }
 
-/** Seeded, so that a failure can be repeated (mulberry32). */
-export const seededRandom = (seed: number): (() => number) => {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
-}
-
 const WORDS = [
   'Zürich',
   'Depot',

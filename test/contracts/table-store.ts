@@ -4,18 +4,9 @@ import type { Find, StoredRow, TableStore } from '../../src/engines/table-store.
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../src/kernel/table.ts'
-import {
-  bruteForce,
-  drop,
-  put,
-  questions,
-  randomThing,
-  seededRandom,
-  THINGS,
-  type ThingRow,
-  thingId,
-} from './table-store-rows.ts'
+import { bruteForce, drop, put, questions, randomThing, THINGS, type ThingRow, thingId } from './table-store-rows.ts'
 import { until } from '../support/service.ts'
+import { seeded } from '../support/random.ts'
 
 /** Fewer than an engine goes back to the beginning for. */
 const COMMITS_OF_A_QUESTION = 8
@@ -110,7 +101,7 @@ const inTime = async (
 }
 
 const fill = async (store: TableStore, scope: string, count: number, seed: number): Promise<Map<string, ThingRow>> => {
-  const random = seededRandom(seed)
+  const random = seeded(seed)
   const rows = new Map(Array.from({ length: count }, (_, index) => [thingId(index), randomThing(random)]))
   await store.commit([...rows].map(([id, row]) => put(scope, id, row)))
   return rows
@@ -236,7 +227,7 @@ const PROMISES: { [promise: string]: Check } = {
 
   'indexes follow changes and deletions': async (t, { store }) => {
     const rows = await fill(store, 's', 200, 3)
-    const random = seededRandom(4)
+    const random = seeded(4)
     for (let round = 0; round < 30; round += 1) {
       const changes = Array.from({ length: 20 }, () => {
         const id = thingId(Math.floor(random() * 250))
@@ -258,7 +249,7 @@ const PROMISES: { [promise: string]: Check } = {
   'questions that are asked again and again follow every change': async (t, { store }) => {
     const rows = await fill(store, 's', 300, 31)
     await fill(store, 'other', 300, 31)
-    const random = seededRandom(32)
+    const random = seeded(32)
     const wrong: unknown[] = []
     const asked = questions().filter((_, index) => index % 41 === 0)
     for (let round = 0; round < 20; round += 1) {
@@ -339,7 +330,7 @@ const PROMISES: { [promise: string]: Check } = {
     const rows = await fill(store, 's', 400, 7)
     const constant = bruteForce(rows, { sort: { field: 'name', order: 'asc' } }).filter((_, index) => index % 4 !== 0)
     const fleeting = [...rows.keys()].filter((id) => !constant.includes(id))
-    const random = seededRandom(8)
+    const random = seeded(8)
     for (const order of ['asc', 'desc'] as const) {
       const seen = await walk(store, 's', { limit: 10, sort: { field: 'name', order } }, async (page) => {
         const id = fleeting[page % fleeting.length] as string

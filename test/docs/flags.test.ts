@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
+import { LIMITS } from '../../src/config-limits.ts'
 import { FLAGS, readConfig } from '../../src/config.ts'
 
 /** Every flag that the service has or will have, with its default (empty: none), as its documents promise them. */
@@ -18,6 +19,8 @@ const PROMISED: { [flag: string]: string } = {
   demo: 'off',
   'demo-login-public': 'off',
   signup: 'open on loopback, else first',
+  'signups-per-address': '10',
+  'organizations-per-user': '20',
   'token-ttl': '24h',
   'tls-cert': '',
   'tls-key': '',
@@ -36,6 +39,26 @@ const PROMISED: { [flag: string]: string } = {
   'rate-limit-org': '',
   'rate-limit-address': '',
   'trackers-max': '100000',
+  'geofences-max': '100000',
+  'geofence-positions-max': '2000000',
+  'geofence-groups-max': '100000',
+  'automations-max': '1000',
+  'tasks-max': '100000',
+  'schedules-max': '50000',
+  'flows-max': '100000',
+  'data-types-max': '100000',
+  'records-max': '10000000',
+  'files-bytes-max': '100GiB',
+  'users-max': '100000',
+  'service-accounts-max': '100000',
+  'roles-max': '100000',
+  'hubs-max': '100000',
+  'teams-max': '100000',
+  'vehicles-max': '100000',
+  'ingest-keys-max': '100000',
+  'app-integrations-max': '100000',
+  'plugin-settings-max': '100000',
+  'addons-max': '100000',
   'trip-stop': '5m',
   'trip-gap': '30m',
   'location-history-days': '365',
@@ -44,6 +67,7 @@ const PROMISED: { [flag: string]: string } = {
   'automation-max-age': '24h',
   'org-points-per-second': '',
   'webhook-schedule': '5s,5m,30m,2h,5h,10h,10h',
+  'offline-max': '7d',
   osrm: '',
   'addon-origin': '',
   'import-bytes-max': '50MiB',
@@ -61,6 +85,6 @@ test('the service reads every setting', async (t) => {
     .map((file) => readFileSync(file, 'utf8'))
     .join('\n')
   const settings = Object.keys(readConfig([], {}))
-  t.ok(settings.length >= FLAGS.length - 1, 'each flag is a setting; those of TLS are one')
+  t.ok(settings.length >= FLAGS.length - LIMITS.length, 'each flag is a setting; those of TLS are one, and the limits')
   for (const name of settings) t.match(code, new RegExp(`(config\\.|[{,] ?|'|^\\s*)${name}\\b`, 'm'), name)
 })

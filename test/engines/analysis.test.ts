@@ -6,7 +6,7 @@ import { type Test, test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { quoteString } from '../../src/engines/chdb/parameters.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { folderOf } from '../support/folder-of.ts'
 
@@ -121,7 +121,7 @@ const run = async (folder: string, statements: readonly string[]): Promise<Answe
 const openFilled = async (t: Test): Promise<string> => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   await fill(history)
   await history.close()
   return folder
@@ -285,7 +285,7 @@ test('on a real server, the statements of the page make an analyst who sees one 
     await admin.command('DROP ROLE IF EXISTS waymark_analyst')
     await admin.command('DROP SETTINGS PROFILE IF EXISTS waymark_analyst')
   }
-  await migrateHistory(admin, { days: 36_500, runDays: 36_500 })
+  await openSchema(admin, { days: 36_500, runDays: 36_500 })
   await dropAll()
   t.teardown(async () => {
     await dropAll()

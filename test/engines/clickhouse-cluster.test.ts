@@ -2,8 +2,7 @@ import { type Test, test } from 'tap'
 import { HistoryComparison } from '../../projections/history-comparison.ts'
 import { openClickhouseHistory } from '../../src/engines/clickhouse-history/clickhouse-history.ts'
 import { assertLayout } from '../../src/engines/clickhouse-sql/cluster.ts'
-import { MIGRATIONS } from '../../src/engines/clickhouse-sql/migrations.ts'
-import { migrateHistory, versionOfSchema } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema, SCHEMA, schemaOf } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { selectTransitions } from '../../src/engines/clickhouse-sql/decisions.ts'
 import { selectForBacktest, selectNewest, selectPoints } from '../../src/engines/clickhouse-sql/points.ts'
 import { eraseRows } from '../../src/engines/clickhouse-sql/erase.ts'
@@ -82,15 +81,15 @@ test('a history spread over a cluster: schema, inserts, questions, comparing, er
   timeout: 900_000,
 }, async (t) => {
   const { store, url } = await openCluster(t)
-  await migrateHistory(store, RETENTION)
-  t.equal(await versionOfSchema(store), MIGRATIONS.length)
-  await migrateHistory(store, { days: 30, runDays: 3 })
+  await openSchema(store, RETENTION)
+  t.equal(await schemaOf(store), SCHEMA)
+  await openSchema(store, { days: 30, runDays: 3 })
   const tables = await store.rows<{ name: string; engine: string; sql: string }>(
     "SELECT name, engine, create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name LIKE 'points%' ORDER BY name",
   )
   t.match(tables[0], { name: 'points', engine: 'Distributed', sql: /cityHash64\(toString\(trackerId\)\)/ })
   t.match(tables[1], { name: 'points_local', engine: /ReplacingMergeTree$/, sql: /toIntervalDay\(30\)/ })
-  await migrateHistory(store, RETENTION)
+  await openSchema(store, RETENTION)
 
   await insertDecided(store, decisionsOf(6), 'once')
   await insertDecided(store, decisionsOf(6), 'once')
@@ -133,10 +132,10 @@ test('a history spread over a cluster: schema, inserts, questions, comparing, er
   t.same([await countOf(store, 'transitions'), await countOf(store, 'points')], [3, 2])
 
   const other = await openClickhouseHistory({ url: url.replace(/\?.*/, '') })
-  await t.rejects(migrateHistory(other, RETENTION), /spread over a cluster: name it in --history with \?cluster=/)
+  await t.rejects(openSchema(other, RETENTION), /spread over a cluster: name it in --history with \?cluster=/)
   await other.close()
   const unknown = await openClickhouseHistory({ url: url.replace('cluster=', 'cluster=un') })
-  await t.rejects(migrateHistory(unknown, RETENTION), /the cluster unmain, which the server does not know/)
+  await t.rejects(openSchema(unknown, RETENTION), /the cluster unmain, which the server does not know/)
   await unknown.close()
 })
 
@@ -146,8 +145,8 @@ test('every statement that changes something names the cluster, and is SQL that 
   const { store } = await openCluster(t)
   const statements: string[] = []
   const seen = recorded(store, statements)
-  await migrateHistory(seen, RETENTION)
-  await migrateHistory(seen, { days: 1, runDays: 1 })
+  await openSchema(seen, RETENTION)
+  await openSchema(seen, { days: 1, runDays: 1 })
   for (const table of ['points', 'transitions', 'trips', 'automation_runs', 'audit_log'] as const) {
     const comparison = new HistoryComparison(seen, table, 0)
     await comparison.begin()

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type Test, test } from 'tap'
-import { seeded } from '../../bench/load/frames.ts'
 import type { Connection } from '../../src/engines/eventstoredb-log/connection.ts'
 import { EventRing } from '../../src/engines/eventstoredb-log/event-ring.ts'
 import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
@@ -12,6 +11,7 @@ import { newEvent } from '../contracts/event-log.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { until } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
+import { seeded } from '../support/random.ts'
 
 /** The server, and the log over a proxy. */
 const opened = async (t: Test) => {

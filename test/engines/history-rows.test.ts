@@ -2,16 +2,16 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { RUNS } from '../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { HistoryRows } from '../../src/engines/clickhouse-sql/rows.ts'
 import { type RunChange, runsBlock } from '../../src/engines/clickhouse-sql/runs.ts'
 import type { Find } from '../../src/engines/table-store.ts'
 import type { TripChange } from '../../src/features/transitions/events.ts'
 import { tripRow, type TripRow } from '../../src/features/trips/views.ts'
-import { seededRandom } from '../contracts/table-store-rows.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { insertDecided } from '../support/history-writers.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { seeded } from '../support/random.ts'
 
 const DAY_MS = 86_400_000
 const NOW = Date.parse('2026-06-01T00:00:00Z')
@@ -20,7 +20,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => history.close())
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   return { history, rows: new HistoryRows(history, new FakeClock(NOW)) }
 }
 
@@ -39,7 +39,7 @@ const walk = async (rows: HistoryRows, table: string, scope: string, question: F
 
 test('trips are found as every one of them says, whatever is asked', async (t) => {
   const { history, rows } = await open(t)
-  const random = seededRandom(5)
+  const random = seeded(5)
   const all = new Map<string, TripRow>()
   const changes: TripChange[] = []
   for (let i = 0; i < 400; i++) {

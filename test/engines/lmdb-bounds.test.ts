@@ -3,8 +3,9 @@ import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts
 import type { Find, Range, TableStore } from '../../src/engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../src/kernel/table.ts'
 import { realClock } from '../contracts/clocks.ts'
-import { bruteForce, seededRandom } from '../contracts/table-store-rows.ts'
+import { bruteForce } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { seeded } from '../support/random.ts'
 
 /* Bounds of rows that other conditions leave: by a walk, by what lies beyond them, or row by row, whichever is shortest. */
 
@@ -28,7 +29,7 @@ const placesIn = async (t: Test): Promise<Places> => {
   const store = await openLmdbTableStore({ path: folderOf(t), clock: realClock })
   t.teardown(() => store.close())
   await store.declare(PLACES)
-  const random = seededRandom(5)
+  const random = seeded(5)
   const rows = new Map<string, Row>()
   for (let i = 0; i < ROWS; i += 1) {
     const [lat, lng] = [random() * WIDTH, Math.floor(random() * WIDTH)]
@@ -91,7 +92,7 @@ const SORTS: Find['sort'][] = [
 ]
 
 const isSameAsAFilter = async (t: Test, { store, rows }: Places): Promise<void> => {
-  const random = seededRandom(6)
+  const random = seeded(6)
   const sizes = new Set<string>()
   for (let round = 0; round < 36; round += 1) {
     const lengths = LENGTHS[round % 3]

@@ -1,10 +1,9 @@
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import type { EventLog } from '../../src/engines/event-log.ts'
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
 import { newEvent } from '../contracts/event-log.ts'
-import { runUntilKilled } from './killed-child.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const open = (path: string, mapBytesMax?: number): Promise<EventLog> =>
@@ -21,62 +20,6 @@ const followAll = async (log: EventLog, prefixes: string[]): Promise<RecordedEve
   }
   return events
 }
-
-/** Streams without gaps, and an index that names exactly their events. */
-const checkConsistent = async (t: Test, log: EventLog, streams: Iterable<string>): Promise<void> => {
-  const byPosition: RecordedEvent[] = []
-  for (const stream of streams) {
-    const events = await readAll(log, stream)
-    byPosition.push(...events)
-    const first = events[0]?.revision ?? 0
-    t.ok(
-      events.every(({ revision }, index) => revision === first + index),
-      `${stream} has no gap`,
-    )
-    t.equal(events.at(-1)?.revision, await log.head(stream), `${stream} ends at its head`)
-  }
-  byPosition.sort((a, b) => a.position - b.position)
-  const followed = await followAll(log, ['hub-', 'locations-'])
-  t.strictSame(
-    followed.map(({ id }) => id),
-    byPosition.map(({ id }) => id),
-  )
-  t.equal(new Set(followed.map(({ position }) => position)).size, followed.length)
-}
-
-test('SIGKILL at any moment loses no acknowledged event', { timeout: 900_000 }, async (t) => {
-  const folder = folderOf(t)
-  const acknowledged = new Map<string, Map<number, string>>()
-  const truncated = new Map<string, number>()
-  for (const moreMs of [0, 20, 45, 90, 160]) {
-    const lines = await runUntilKilled('append-until-killed', folder, 300, moreMs)
-    for (const line of lines) {
-      const [stream = '', revision = '', id = ''] = line.split(' ')
-      if (revision === 'truncated') truncated.set(stream, Math.max(truncated.get(stream) ?? 0, Number(id) || 0))
-      else if (id.length === 36)
-        acknowledged.set(stream, (acknowledged.get(stream) ?? new Map()).set(Number(revision), id))
-    }
-    const log = await open(folder)
-    let missing = 0
-    let count = 0
-    for (const [stream, ids] of acknowledged) {
-      const events = new Map((await readAll(log, stream)).map((event) => [event.revision, event.id]))
-      for (const [revision, id] of ids) {
-        // The last truncation may have been done without being acknowledged.
-        if (revision < (events.keys().next().value ?? 0)) continue
-        count += 1
-        if (events.get(revision) !== id) missing += 1
-      }
-      t.ok((events.keys().next().value as number) >= (truncated.get(stream) ?? 0), 'what was truncated stays so')
-    }
-    t.ok(count > 100)
-    t.equal(missing, 0, `all of ${count} are there`)
-    await checkConsistent(t, log, acknowledged.keys())
-    await log.append('hub-0', [newEvent()], await log.head('hub-0'))
-    acknowledged.get('hub-0')?.delete(await log.head('hub-0'))
-    await log.close()
-  }
-})
 
 test('a log is the same after it was opened again', async (t) => {
   const folder = folderOf(t)

@@ -9,18 +9,10 @@ import { packParts } from '../../src/engines/lmdb-tables/pack.ts'
 import type { Row } from '../../src/kernel/table.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { HeldClock, realClock } from '../contracts/clocks.ts'
-import {
-  bruteForce,
-  put,
-  questions,
-  randomThing,
-  seededRandom,
-  THINGS,
-  thingId,
-} from '../contracts/table-store-rows.ts'
-import { runUntilKilled } from './killed-child.ts'
+import { put, randomThing, THINGS, thingId } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { until } from '../support/service.ts'
+import { seeded } from '../support/random.ts'
 
 const open = (path: string): Promise<TableStore> => openLmdbTableStore({ path, clock: realClock })
 
@@ -30,37 +22,11 @@ const scanned = async (store: TableStore): Promise<Map<string, Row>> => {
   return new Map(rows.map(({ id, row }) => [id, row]))
 }
 
-const idsOf = (rows: readonly { id: string }[]): string[] => rows.map(({ id }) => id)
-
-test('SIGKILL at any moment leaves rows, indexes and checkpoint of one commit', { timeout: 900_000 }, async (t) => {
-  const folder = folderOf(t)
-  let acknowledged = 0
-  for (const moreMs of [0, 15, 40, 90]) {
-    for (const line of await runUntilKilled('commit-until-killed', folder, 20, moreMs)) {
-      if (line.endsWith(' end')) acknowledged = Math.max(acknowledged, Number(line.split(' ')[0]))
-    }
-    const store = await open(folder)
-    await store.declare(THINGS)
-    const generation = (await store.checkpoint('generations'))?.all ?? -1
-    t.ok(generation >= acknowledged, `generation ${generation} of at least ${acknowledged}`)
-    const rows = await scanned(store)
-    t.equal(rows.size, 48)
-    t.ok([...rows.values()].every(({ status }) => status === `g${generation}`))
-    for (const [index, question] of questions().entries()) {
-      if (index % 60 !== 0) continue
-      const found = await store.find('things', 's', { ...question, limit: 100, total: true })
-      t.strictSame(idsOf(found.rows), bruteForce(rows, question))
-      t.equal(found.total, found.rows.length)
-    }
-    await store.close()
-  }
-})
-
 test('a commit of 20,000 rows leaves the event loop free', { timeout: 900_000 }, async (t) => {
   const store = await open(folderOf(t))
   t.teardown(() => store.close())
   await store.declare(THINGS)
-  const random = seededRandom(11)
+  const random = seeded(11)
   const changes = Array.from({ length: 20_000 }, (_, index) => put('s', thingId(index), randomThing(random)))
   await new Promise((resolve) => setImmediate(resolve))
   const delay = monitorEventLoopDelay({ resolution: 1 })
@@ -79,7 +45,7 @@ test('tables, checkpoint and what is cleared survive closing', async (t) => {
   const folder = folderOf(t)
   const first = await open(folder)
   await first.declare(THINGS)
-  const random = seededRandom(12)
+  const random = seeded(12)
   const rows = Array.from({ length: 3_000 }, (_, index) => put('s', thingId(index), randomThing(random)))
   await storeCheckpoint(first, 'c', { all: 1 }, rows)
   await first.reset(['things'], 'other')

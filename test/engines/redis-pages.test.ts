@@ -5,20 +5,12 @@ import type { RedisConnection } from '../../src/engines/redis-tables/connection.
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { Find, TableStore } from '../../src/engines/table-store.ts'
 import type { Row } from '../../src/kernel/table.ts'
-import {
-  bruteForce,
-  drop,
-  put,
-  questions,
-  randomThing,
-  seededRandom,
-  THINGS,
-  thingId,
-} from '../contracts/table-store-rows.ts'
+import { bruteForce, drop, put, questions, randomThing, THINGS, thingId } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openClient, openRedisServer, withoutRedis as skip } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
 import { whenUp } from '../support/when-up.ts'
+import { seeded } from '../support/random.ts'
 
 const opened = async (t: Test) => {
   const folder = folderOf(t)
@@ -176,7 +168,7 @@ test('pages follow what a process wrote that tells nothing of it, as one of an o
 test('pages that are asked for again follow what other processes write', { skip, timeout: 900_000 }, async (t) => {
   const { openStore } = await opened(t)
   const [reader, writer] = [await openStore(), await openStore()]
-  const random = seededRandom(5)
+  const random = seeded(5)
   const rows = new Map(Array.from({ length: 260 }, (_, index) => [thingId(index), randomThing(random)]))
   await writer.commit([...rows].map(([id, row]) => put('s', id, row)))
   const asked = questions().filter((_, index) => index % 37 === 0)

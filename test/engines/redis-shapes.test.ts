@@ -3,9 +3,10 @@ import { test } from 'tap'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import type { Find } from '../../src/engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../src/kernel/table.ts'
-import { bruteForce, randomThing, seededRandom, thingId } from '../contracts/table-store-rows.ts'
+import { bruteForce, randomThing, thingId } from '../contracts/table-store-rows.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
+import { seeded } from '../support/random.ts'
 
 const CONSUMER = 'worker-1'
 const ROWS = 60
@@ -50,7 +51,7 @@ test('pages of tables with any kinds of indexes, or none, follow what another pr
   t.teardown(() => Promise.all([writer!.close(), reader!.close()]))
   for (const { table } of SHAPES) for (const store of [writer!, reader!]) await store.declare(table)
   const { fence } = await writer!.take(CONSUMER)
-  const random = seededRandom(11)
+  const random = seeded(11)
   const stored = SHAPES.map(() => new Map<string, Row>())
   const wrong: unknown[] = []
   for (let round = 0; round < ROUNDS; round++) {

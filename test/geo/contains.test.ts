@@ -3,13 +3,14 @@ import { distance } from '@turf/distance'
 import { pointToLineDistance } from '@turf/point-to-line-distance'
 import type { Position } from 'geojson'
 import { test } from 'tap'
-import { blob, seeded } from '../../bench/support/geo-data.ts'
+import { blob } from '../../bench/support/geo-data.ts'
 import { shapeContains } from '../../src/geo/contains.ts'
 import { fromE7, toE7 } from '../../src/geo/coordinates.ts'
 import { distanceMeters } from '../../src/geo/distance.ts'
 import { keptShape, makeShape, type ShapeInput } from '../../src/geo/shape.ts'
 import { readFeatures, readRows, withoutData } from '../support/shared-data.ts'
 import { ringOf } from '../support/ring.ts'
+import { seeded } from '../support/random.ts'
 
 const holds = (input: ShapeInput, lng: number, lat: number): boolean =>
   shapeContains(makeShape(input), toE7(lng), toE7(lat))

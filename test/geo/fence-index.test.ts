@@ -1,11 +1,12 @@
 import { test } from 'tap'
-import { blob, seeded } from '../../bench/support/geo-data.ts'
+import { blob } from '../../bench/support/geo-data.ts'
 import { shapeContains } from '../../src/geo/contains.ts'
 import { LAT_MAX_E7, LNG_MAX_E7, toE7, TURN_E7 } from '../../src/geo/coordinates.ts'
 import { FenceIndex } from '../../src/geo/fence-index.ts'
 import { makeShape, type Shape, type ShapeInput } from '../../src/geo/shape.ts'
 import { validateShape } from '../../src/geo/validate-shape.ts'
 import { ringOf } from '../support/ring.ts'
+import { seeded } from '../support/random.ts'
 
 type Place = { lng: number; lat: number; span: number }
 

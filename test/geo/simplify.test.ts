@@ -1,9 +1,9 @@
 import { pointToLineDistance } from '@turf/point-to-line-distance'
 import { test } from 'tap'
-import { seeded } from '../../bench/support/geo-data.ts'
 import { boxContains, boxOfDegrees, plainBoxes } from '../../src/geo/box.ts'
 import { fromE7, toE7, wrapLngE7 } from '../../src/geo/coordinates.ts'
 import { simplify } from '../../src/geo/simplify.ts'
+import { seeded } from '../support/random.ts'
 
 const track = (random: () => number, lng: number, lat: number, step: number, count: number) => {
   const lngs = new Int32Array(count)

@@ -1,11 +1,11 @@
 import type { Position } from 'geojson'
 import { test } from 'tap'
-import { seeded } from '../../bench/support/geo-data.ts'
 import { makePolygon } from '../../src/geo/polygon.ts'
 import { edgesCross, properCrossing } from '../../src/geo/ring-crossing.ts'
 import { validateShape } from '../../src/geo/validate-shape.ts'
 import { readFeatures, withoutData } from '../support/shared-data.ts'
 import { ringOf } from '../support/ring.ts'
+import { seeded } from '../support/random.ts'
 
 const polygon = (...coordinates: Position[][]) => ({ type: 'Polygon', coordinates })
 const pathOf = (input: unknown): string | undefined => validateShape(input)?.path

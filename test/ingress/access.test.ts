@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { request } from 'undici'
 import { FakeClock } from '../support/fake-clock.ts'
 import { clientAddresses } from '../../src/ingress/address.ts'
 import { Places, RateLimiter } from '../../src/ingress/limits.ts'
@@ -71,6 +72,15 @@ test('operators', async (t) => {
       403,
       `not through a proxy: ${header}`,
     )
+  const trusting = await openDoor(t, { routes, trustedProxies: ['127.0.0.0/8'] })
+  const claimed = { 'x-forwarded-for': '127.0.0.2' }
+  t.equal((await fetch(`${trusting.url}/numbers`, { headers: claimed })).status, 403, 'not by a header that claims it')
+  const rebound = { host: `evil.example:${new URL(local.url).port}` }
+  t.equal(
+    (await request(`${local.url}/numbers`, { headers: rebound })).statusCode,
+    403,
+    'not by the name of another site',
+  )
   const guarded = await openDoor(t, { routes, metricsToken: 'sesame' })
   t.equal((await fetch(`${guarded.url}/numbers`)).status, 401)
   t.equal((await fetch(`${guarded.url}/numbers`, { headers: { authorization: 'Bearer other' } })).status, 401)
@@ -182,16 +192,45 @@ test('places are counted for each key and for all', async (t) => {
 
 test('an address is what trusted proxies say, and no further', async (t) => {
   const addressOf = clientAddresses(['10.0.0.0/8', '127.0.0.1', 'fd00::/8'])
-  t.match(addressOf('0000:0000:0000:0000:0000:ffff:7f00:0001', undefined), { address: '127.0.0.1', isLocal: true })
-  t.match(addressOf('203.0.113.9', '1.2.3.4'), { address: '203.0.113.9', isLocal: false }, 'not from anyone')
-  t.equal(addressOf('10.1.1.1', '1.2.3.4').address, '1.2.3.4')
+  const isLocal = (...request: Parameters<typeof addressOf>): boolean => addressOf(...request).isLocal
+  t.match(addressOf('0000:0000:0000:0000:0000:ffff:7f00:0001', undefined, 'localhost:8080'), {
+    address: '127.0.0.1',
+    isLocal: true,
+  })
+  t.match(addressOf('203.0.113.9', '1.2.3.4', undefined), { address: '203.0.113.9', isLocal: false }, 'not from anyone')
+  t.equal(addressOf('10.1.1.1', '1.2.3.4', undefined).address, '1.2.3.4')
   t.equal(
-    addressOf('10.1.1.1', '6.6.6.6, 1.2.3.4, 10.2.2.2').address,
+    addressOf('10.1.1.1', '6.6.6.6, 1.2.3.4, 10.2.2.2', undefined).address,
     '1.2.3.4',
     'what a client adds itself does not count',
   )
-  t.equal(addressOf('10.1.1.1', 'nonsense').address, '10.1.1.1')
-  t.equal(addressOf('fd00::1', '2001:db8::7').address, '2001:db8::7')
-  t.equal(addressOf('127.0.0.1', '127.0.0.1').isLocal, false)
+  t.equal(addressOf('10.1.1.1', 'nonsense', undefined).address, '10.1.1.1')
+  t.equal(addressOf('fd00::1', '2001:db8::7', undefined).address, '2001:db8::7')
+  for (const forwarded of ['127.0.0.1', '127.0.0.2', '::1', '127.0.0.2, 10.2.2.2', ''])
+    for (const peer of ['127.0.0.1', '10.1.1.1']) t.notOk(isLocal(peer, forwarded, 'localhost'), `${peer} ${forwarded}`)
   t.throws(() => clientAddresses(['10.0.0.0/99']))
+})
+
+test('a client on this machine asks for it by a name of its own', (t) => {
+  const addressOf = clientAddresses([], ['waymark.example.com'])
+  for (const host of [
+    'localhost',
+    'LOCALHOST:8080',
+    '127.0.0.1:8080',
+    '127.9.9.9',
+    '[::1]:8080',
+    'Waymark.example.com',
+  ])
+    t.ok(addressOf('127.0.0.1', undefined, host).isLocal, host)
+  for (const host of [
+    'evil.example',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example:8080',
+    '10.0.0.1',
+    '',
+    undefined,
+  ])
+    t.notOk(addressOf('127.0.0.1', undefined, host).isLocal, String(host))
+  t.notOk(addressOf('10.0.0.1', undefined, 'localhost').isLocal, 'another machine')
+  t.end()
 })

@@ -10,6 +10,7 @@ import {
   text,
   withDefault,
 } from '../../src/kernel/schema.ts'
+import { withoutInvisible } from '../../src/kernel/invisible.ts'
 import { textFault } from '../../src/kernel/text.ts'
 import { compileBody } from '../../src/ingress/schemas.ts'
 import { compileCheck } from '../../src/kit/http/validate.ts'
@@ -29,6 +30,34 @@ test('what a text may hold', (t) => {
   t.equal(textFault('a\r\n\tb', 'lines'), undefined)
   t.match(textFault('a\u0007', 'lines'), /control/)
   for (const empty of ['', ' ']) t.equal(textFault(empty, 'line'), undefined)
+  t.end()
+})
+
+test('a new name has no character that nobody sees, but where a script or an emoji needs it', (t) => {
+  const needed = [
+    ['Persian', '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645'],
+    ['Persian with a vowel sign', '\u0645\u06cc\u064e\u200c\u062e'],
+    ['Hindi', '\u0915\u094d\u200d\u0937'],
+    ['Hindi, apart', '\u0915\u094d\u200c\u0937'],
+    ['a family', '👨\u200d👩\u200d👧'],
+    ['a heart on fire', '❤\ufe0f\u200d🔥'],
+    ['a woman of a skin color at a computer', '👩🏽\u200d💻'],
+    ['a key', '1\ufe0f\u20e3'],
+    ['Scotland', '🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}'],
+    ['a Japanese name', '葛\u{e0100}城'],
+  ]
+  for (const [what, name] of needed) t.equal(textFault(`Van ${name}`, 'newName'), undefined, what)
+  for (const char of [
+    ...'\u00ad\u034f\u061c\u115f\u200b\u200c\u200d\u200e\u200f\u2060\u2064\u3164\ufe0f\ufeff\u{e0041}',
+  ])
+    for (const name of [`Pay${char}pal`, `${char}Paypal`, `Paypal${char}`, `\u0627${char}a`, `🚚${char}\u200d`])
+      t.match(textFault(name, 'newName'), /zero width/, codesOf(name))
+  t.equal(textFault('\u200b', 'newName'), 'must not be blank')
+  t.equal(withoutInvisible('Pay\u200bpal 👨\u200d👩'), 'Paypal 👨\u200d👩')
+  const long = '👩'.concat('\ufe0f'.repeat(60_000), '\u200d'.repeat(60_000))
+  const began = process.cpuUsage().user
+  textFault(long, 'newName')
+  t.ok(process.cpuUsage().user - began < 500_000, 'one of any length is judged in no time')
   t.end()
 })
 

@@ -5,7 +5,8 @@ import type { UserCaller } from '../../src/kernel/caller.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { LogOrigin } from '../../src/kit/consumers/log-origin.ts'
 import { createMetrics } from '../../src/kit/operations/metrics.ts'
-import { automationFeed } from '../../src/live/automation-feed.ts'
+import type { HistoryStore } from '../../src/engines/history-store.ts'
+import { automationFeed } from '../../src/features/automations/live-feed.ts'
 import type { LiveHub } from '../../src/live/hub.ts'
 import { liveChannel } from '../../src/live/client.ts'
 import { liveHub } from '../../src/roles/live.ts'
@@ -30,13 +31,14 @@ const open = async (t: Test, scheduleMs: number[]) => {
   const openHub = async (): Promise<LiveHub> => {
     const config = { staleAfterMs: 1, offlineAfterMs: 1 } as Config
     const origin = { logId: 'log', epoch: 0 } as LogOrigin
-    const hub = liveHub({ ...world, config, partitions: 1, origin, metrics: createMetrics(), settle: async () => true })
-    const { runs } = hub.options.sources
-    hub.options.sources.runs = (...args) => {
+    const services = { ...world, config, partitions: 1, origin, metrics: createMetrics(), settle: async () => true }
+    const rows: HistoryStore['rows'] = (...question) => {
       asked.rows++
-      return runs(...args)
+      return world.history.rows(...question)
     }
-    const feed = await automationFeed(hub)
+    const history: HistoryStore = Object.assign(Object.create(world.history), { rows })
+    const hub = liveHub({ ...services, history })
+    const feed = await automationFeed({ ...services, history }).follow(hub)
     t.teardown(() => feed.close())
     return hub
   }

@@ -101,11 +101,8 @@ const open = async (
           throw new Error('nothing to decode')
         },
         eventOf: (decision) => ({ ...decision }),
-        runs: async () => [],
-        runShown: (row) => row,
-        automationShown: (row) => row,
-        taskShown: (row) => row,
       },
+      feeds: [],
     })
   const hub = newHub()
   let revision = -1

@@ -1,7 +1,8 @@
 import { test, type Test } from 'tap'
 import { openGappedLog } from '../support/gapped-log.ts'
-import { backtestDecider, type BacktestCommand } from '../../src/features/backtests/backtest.ts'
-import { backtestStream } from '../../src/features/backtests/events.ts'
+import type { BacktestRequested } from '../../src/features/backtests/events.ts'
+import { type JobCommand, jobDecider } from '../../src/kit/jobs/life.ts'
+import { BACKTEST, BACKTEST_VIEW } from '../../src/features/backtests/views.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { handleCommand } from '../../src/kit/commands/handle-command.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
@@ -35,8 +36,8 @@ const open = async (t: Test) => {
   const log = await openGappedLog({ path: folderOf(t), clock: systemClock })
   t.teardown(() => log.close())
   const ids = idSource(START)
-  const tell = (name: string, command: BacktestCommand): Promise<unknown> =>
-    handleCommand(log, backtestStream(uuidOf(name)), backtestDecider(uuidOf(name)), command, {
+  const tell = (name: string, command: JobCommand<BacktestRequested>): Promise<unknown> =>
+    handleCommand(log, BACKTEST.stream(uuidOf(name)), jobDecider(BACKTEST, uuidOf(name)), command, {
       ids,
       metadata: { organizationId: ORGANIZATION },
     })
@@ -73,13 +74,10 @@ const open = async (t: Test) => {
           throw new Error('nothing to decode')
         },
         eventOf: () => ({}),
-        runs: async () => [],
-        runShown: (row) => row,
-        automationShown: (row) => row,
-        taskShown: (row) => row,
       },
+      feeds: [jobFeed([BACKTEST_VIEW])],
     })
-    const feed = await jobFeed(hub)
+    const feed = await jobFeed([BACKTEST_VIEW]).follow(hub)
     t.teardown(() => feed.close())
     return hub
   }

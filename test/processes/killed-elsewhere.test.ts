@@ -120,7 +120,7 @@ test('an import of geofences, killed between every two appends and repeated unde
   }))
   const bytes = new TextEncoder().encode(JSON.stringify({ type: 'FeatureCollection', features }))
   const importOver = (into: EventLog, seed: number) =>
-    importGeofences(into, shapes, {
+    importGeofences({ log: into }, shapes, {
       bytes,
       nameProperty: 'name',
       organizationId: ORG,

@@ -483,4 +483,7 @@ export const WALKED_ELSEWHERE = [
   'replaceData',
   'createTask',
   'replaceTask',
+  // Each item is a create of its own, with ids of its own.
+  'createTasks',
+  'writeDataBulk',
 ]

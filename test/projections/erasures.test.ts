@@ -7,7 +7,7 @@ import { LocationHistory, PointBuffer } from '../../projections/location-history
 import { decodeRuns, RunsHistory } from '../../projections/runs-history.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { POINTS } from '../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import type { HistoryErasure, HistoryStore } from '../../src/engines/history-store.ts'
 import { runIdOf, type RunTrigger } from '../../src/features/automations/events.ts'
 import { eraseHistory } from '../../src/features/locations/erase-history.ts'
@@ -39,7 +39,7 @@ const open = async (t: Test) => {
     await engine.close()
     await services.close()
   })
-  await migrateHistory(engine, { days: 36_500, runDays: 36_500 })
+  await openSchema(engine, { days: 36_500, runDays: 36_500 })
   const gates: { insert?: Promise<void> } = {}
   const history: HistoryStore = {
     command: (...command) => engine.command(...command),

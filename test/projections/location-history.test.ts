@@ -3,7 +3,7 @@ import { test, type Test } from 'tap'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
 import { historyCheckpoint } from '../../projections/history-checkpoints.ts'
 import { LOCATION_HISTORY, LocationHistory } from '../../projections/location-history.ts'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import type { HistoryStore } from '../../src/engines/history-store.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
@@ -30,7 +30,7 @@ const engines = async (t: Test): Promise<{ history: HistoryStore; tables: TableS
     await history.close()
     await tables.close()
   })
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   return { history, tables, clock }
 }
 

@@ -153,7 +153,7 @@ const bodies = async (t: Test, walk: Walk): Promise<void> => {
     for (const pointer of referencesIn(operation.body?.schema, document)) {
       const name = memberOf(pointer)
       if (pointer === '/_id') await idTaken(t, walk, operation)
-      if (pointer === '/schedules/0/_id') await idTakenAmong(t, walk, operation)
+      if (pointer.endsWith('/0/_id') && BULK.test(pointer)) await idTakenAmong(t, walk, operation, pointer)
       const parameter = REFERENCES[name] ?? FILTERS[name]
       if (parameter === undefined) continue
       await reference(t, walk, operation, pointer, outsider)
@@ -171,10 +171,12 @@ const idTaken = async (t: Test, walk: Walk, operation: Operation): Promise<void>
   t.equal(answer.status, 409, `${operation.operationId}, an outsider with an id that is taken: ${answer.text}`)
 }
 
-const idTakenAmong = async (t: Test, walk: Walk, operation: Operation): Promise<void> => {
-  const body = bodyWith(walk, operation, '/schedules/0/_id', walk.world.ids.scheduleId, walk.outsider)
+const idTakenAmong = async (t: Test, walk: Walk, operation: Operation, pointer: string): Promise<void> => {
+  const { taskId, scheduleId, dataId } = walk.world.ids
+  const id = pointer.startsWith('/tasks') ? taskId : pointer.startsWith('/records') ? dataId : scheduleId
+  const body = bodyWith(walk, operation, pointer, id, walk.outsider)
   const { json, text } = await send(walk, operation, walk.outsider.token, walk.outsider.ids, body)
-  t.match(json?.data, { created: 0, rejected: [{ index: 0, code: 'conflict' }] }, text)
+  t.match(json?.data, { rejected: [{ index: 0, code: 'conflict' }] }, text)
 }
 
 /** One's own body with one id in it that is another's. */
@@ -189,16 +191,15 @@ const reference = async (t: Test, walk: Walk, operation: Operation, pointer: str
   if (FILTERS[name] !== undefined) return void t.match(answer, { status: 200, json: { data: [] } }, what)
   if (OWN.includes(operationId)) return void t.equal(answer.status, 403, what)
   // Of several bodies in one, those that are good are taken.
-  if (BULK.test(pointer))
-    return void t.match(
-      answer,
-      { status: 200, json: { data: { created: 0, rejected: [{ index: 0, code: 'invalid' }] } } },
-      what,
-    )
+  if (BULK.test(pointer) || operationId === 'assignTasks') {
+    t.equal(answer.status, 200, what)
+    t.match(answer.json?.data.rejected, [{ index: 0, code: /^(invalid|not_found)$/ }], what)
+    return
+  }
   t.match(answer, { status: 400, json: { errors: [{ path: new RegExp(`^${pointer.replace(/\/0$/, '')}`) }] } }, what)
 }
 
-const BULK = /^\/schedules\/0\//
+const BULK = /^\/(schedules|tasks|records|taskIds)\/0/
 
 /** One's own body, or a patch of the member alone, with an id in it. */
 const bodyWith = (walk: Walk, operation: Operation, pointer: string, id: string, own: Person): Json => {

@@ -183,7 +183,10 @@ test('automations create, assign, move and update tasks, and write records', { t
 
   const moved = await send('POST', '/task', { flowId: flow._id, title: 'To the yard', hubId, assigneeIds: [userId] })
   await ended(move._id, 1)
-  t.match(await seen(`/task/${moved._id}`, ({ hubId: now }) => now === yard._id), { hubId: yard._id, state: 'new' })
+  t.match(await seen(`/task/${moved._id}`, ({ hubId: now }) => now === yard._id), {
+    hubId: yard._id,
+    state: 'assigned',
+  })
 
   const planner = (await send('GET', '/roles?key=planner'))[0]
   const password = 'Correct-horse-8-battery'

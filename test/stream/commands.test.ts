@@ -235,6 +235,7 @@ test('the demo shows its login to this machine alone, unless a flag says otherwi
       { 'x-forwarded-for': '203.0.113.7' },
       { forwarded: 'for=203.0.113.7' },
       { via: '1.1 proxy' },
+      { host: 'evil.example' },
     ]
     for (const headers of proxied) {
       const page = (await call(service, 'GET', '//', { headers })).text

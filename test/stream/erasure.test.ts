@@ -1,15 +1,14 @@
-import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { test, type Test } from 'tap'
+import { askControl } from '../../src/cli/control-socket.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { OWED_MAILS } from '../../src/reactors/mail/owed-mails.ts'
-import { PROJECTIONS } from '../../src/roles/product.ts'
+import { PROJECTIONS } from '../../src/product-parts.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { addressOf } from '../support/each-route.ts'
 import { operationsOf } from '../support/open-api.ts'
@@ -29,8 +28,6 @@ const REBUILT = [
   'latest-position',
   'automation-runs',
 ]
-
-const run = promisify(execFile)
 
 /** Files of tasks and records that the folder has. */
 const attachedIn = (data: string): string[] => {
@@ -116,8 +113,8 @@ const mailedToken = async (service: Service, to: string): Promise<string> => {
 
 const rebuildAll = async (t: Test, data: string): Promise<void> => {
   for (const name of REBUILT) {
-    const { stdout } = await run(process.execPath, ['dist/src/main.js', 'rebuild', name, '--data', data])
-    t.equal(JSON.parse(stdout).differing, 0, `${name} is what it was`)
+    const answer = await askControl(data, { command: 'rebuild', name })
+    t.match(answer, { ok: true, report: { differing: 0 } }, `${name} is what it was`)
   }
 }
 

@@ -248,7 +248,16 @@ const whatIsRefused = async (t: Test, state: State): Promise<void> => {
   await refused({ ...inApp, to: [ada.id, stranger] }, '/to/1')
   await refused({ ...inApp, to: 'somebody@example.com' }, '/to')
   await refused({ ...inApp, channel: 'email', to: 'a@b.example, c@d.example' }, '/to')
-  await refused({ ...inApp, channel: 'email', to: 'nobody' }, '/to')
+  for (const to of [
+    'nobody',
+    'a@localhost',
+    'a@host',
+    'a@[127.0.0.1]',
+    'a@db.internal',
+    'a\u202e@b.example',
+    'a\u0007@b.example',
+  ])
+    await refused({ ...inApp, channel: 'email', to }, '/to')
   for (const url of [
     'ftp://example.com/x',
     'http://169.254.169.254/x',

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { test } from 'tap'
@@ -37,7 +38,11 @@ test('signing in on the page: back from Microsoft, and with a second factor', { 
   })
   // What the callback of a sign-in with Microsoft sends the browser back with.
   const keyring = await openKeyring(join(service.data, 'keys.json'))
-  const said = { identityId, organizationId, until: Date.now() + 240_000, salt: 'once' }
+  const browserHash = createHash('sha256').update('began-here').digest('base64url')
+  const end = Date.now() + 240_000
+  const said = { identityId, organizationId, proofs: 0, browser: browserHash, until: end, salt: 'once' }
+  const began = { name: 'waymark-browser', value: 'began-here', url: `${service.url}/api/v3/auth` }
+  await page.context().addCookies([began])
   const code = keyring.encrypt('sign-in-code', JSON.stringify(said))
   await page.goto(`${service.url}/#code=${code}`)
   await shown()

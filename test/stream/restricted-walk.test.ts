@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
@@ -208,7 +209,7 @@ const everyOperation = async (t: Test, walk: Walk): Promise<void> => {
 /** As the document has it; a write of a record says its hidden values. */
 const callAs = (service: Service, who: ApiWorld, operation: Operation): Promise<Answer> => {
   const { operationId, method } = operation
-  const values = { number: `C-${Math.random()}`, mobile: 'okapi 2', debt: 7654321 }
+  const values = { number: `C-${randomUUID()}`, mobile: 'okapi 2', debt: 7654321 }
   const bodies: { [operationId: string]: Json } = {
     createData: { dataTypeId: who.ids.dataTypeId, values },
     replaceData: { values: { ...values, number: 'C-1', contract: [who.ids['fileId:readFile']] } },

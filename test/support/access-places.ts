@@ -80,6 +80,7 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   runId: 'hub',
   userId: 'person',
   email: 'person',
+  serviceAccountId: 'hub',
   roleId: 'organization',
   appIntegrationId: 'organization',
   pluginSettingId: 'organization',
@@ -113,6 +114,7 @@ export const REFERENCES: { [member: string]: string } = {
   dataTypeId: 'dataTypeId',
   dataId: 'dataId',
   flowId: 'flowId',
+  taskIds: 'taskId',
   assigneeIds: 'userId',
 }
 

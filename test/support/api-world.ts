@@ -44,6 +44,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     password: 'Correct-horse-8-battery',
   })
   const team = await make('/team', { name: 'Team', hubId: hub._id, userIds: [user._id] })
+  const account = await make('/service-account', { name: 'Program', roleId: role._id, hubId: [hub._id] })
   const vehicle = await make('/vehicle', { name: 'Van', type: 'car', hubId: hub._id })
   const tracker = await make('/tracker', { name: 'Bus', kind: 'vehicle', externalId: 'bus-1' })
   const key = await make('/ingest-key', { name: 'Gateway', autoCreate: true })
@@ -139,6 +140,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       invitedUserId: (await make('/user/invite', { email: `waiting.${email}`, roleId: role._id }))._id,
       email: userEmail,
       teamId: team._id,
+      serviceAccountId: account._id,
       vehicleId: vehicle._id,
       trackerId: tracker._id,
       ingestKeyId: key._id,

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
-import { type Caller, lacksSecondFactor } from '../../src/kernel/caller.ts'
+import { type Caller, credentialKindOf, lacksSecondFactor } from '../../src/kernel/caller.ts'
+import { assertForPrograms } from '../../src/ingress/authenticate.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Settle } from '../../src/kit/consumers/settle.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
@@ -27,6 +28,8 @@ export interface CallAnswer {
   headers: { [name: string]: string }
   /** Of an answer that comes as a stream. */
   stream?: AsyncIterable<Uint8Array | string>
+  /** Of an answer that is a page. */
+  text?: string
   /** False when what follows the write did not come in time. */
   applied: boolean
 }
@@ -88,6 +91,7 @@ export const routeCaller = ({
         },
         headers: reply.headers ?? {},
         stream: reply.stream,
+        text: typeof reply.raw === 'string' ? reply.raw : undefined,
         applied: isApplied,
       }
     } catch (error) {
@@ -127,16 +131,26 @@ const find = (routes: readonly Route[], method: Method, url: string) => {
       const params = Object.fromEntries(
         Object.entries(found.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
       )
-      return { route, params, query: Object.fromEntries(searchParams) as { [name: string]: unknown } }
+      return { route, params, query: queryOf(searchParams) }
     }
   }
   throw new Failure('not_found')
 }
 
-const authorize = ({ access, enrols }: Route, caller: Caller | undefined): void => {
+/** Repeated parameters become arrays. */
+const queryOf = (parameters: URLSearchParams): { [name: string]: unknown } =>
+  Object.fromEntries(
+    [...new Set(parameters.keys())].map((name) => {
+      const values = parameters.getAll(name)
+      return [name, values.length === 1 ? values[0] : values]
+    }),
+  )
+
+const authorize = ({ access, enrols, isPersonal }: Route, caller: Caller | undefined): void => {
   if (access === 'public' || access === 'operator') return
   if (caller === undefined) throw new Failure('unauthenticated')
   if (enrols !== true && lacksSecondFactor(caller)) throw new Failure('second_factor_required')
+  if (credentialKindOf(caller) === 'service') assertForPrograms({ access, isPersonal })
   if (access === 'points') return
   if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission)))
     throw new Failure('forbidden')

@@ -1,5 +1,5 @@
 import type { Feature, MultiPolygon, Polygon, Position } from 'geojson'
-import { seeded } from '../../bench/load/frames.ts'
+import { seeded } from './random.ts'
 
 type Fence = Feature<Polygon | MultiPolygon, { name: string }>
 

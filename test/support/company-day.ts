@@ -68,6 +68,8 @@ export class CompanyDay {
   private readonly tokens = new Map<string, string>()
   private readonly ids = new Map<string, string>()
   private keys = 0
+  /** Who founded the company; empty before. */
+  owner = { email: '', password: '' }
 
   constructor(office: Office, receiver: Receiver, round: { fixes: Fix[]; stops: Stop[] }) {
     this.office = office
@@ -119,6 +121,7 @@ export class CompanyDay {
 
   private async found(): Promise<void> {
     const owner = await signUp(this.office.service(), 'Parcels')
+    this.owner = { email: owner.email, password: owner.password }
     this.tokens.set('owner', owner.token)
     this.ids.set('hub', owner.hubId)
     await this.make('depot', '/hub', { name: 'Depot', lat: 52, lng: 21 })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { v7 } from 'uuid'
 import { readConfig, type Role, ROLES } from '../../src/config.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
-import { migrateHistory } from '../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { openFileFolder } from '../../src/engines/file-folder/file-folder.ts'
 import { openFileMailer } from '../../src/engines/file-mailer/file-mailer.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
@@ -64,7 +64,7 @@ export const openEngines = async (folder: string) => {
   const log = await openGappedLog({ path: join(folder, 'log'), clock })
   const tables = await openLmdbTableStore({ path: join(folder, 'tables'), clock })
   const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
-  await migrateHistory(history, { days: 365, runDays: 30 })
+  await openSchema(history, { days: 365, runDays: 30 })
   const files = await openFileFolder(join(folder, 'files'))
   const keysPath = join(folder, 'keys.json')
   const { fingerprint } = await openKeyring(keysPath)

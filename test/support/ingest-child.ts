@@ -1,7 +1,7 @@
 import { openLmdbEventLog } from '../../src/engines/lmdb-log/lmdb-log.ts'
 import { Batcher, BATCHER_LIMITS } from '../../src/features/locations/ingest/batcher.ts'
 import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
-import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
+import { PointStore } from '../../src/features/locations/ingest/store.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import { idFrom } from '../../src/kit/commands/ids.ts'
 import { FixedTrackers, ingestKey, quietLogger } from './ingest.ts'
@@ -22,7 +22,7 @@ const batcher = new Batcher({
   onAppended: () => {},
   startAppendTimer: () => () => {},
 })
-const ingest = new Ingest({
+const ingest = new PointStore({
   batcher,
   resolver: trackers,
   clock: systemClock,

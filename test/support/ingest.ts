@@ -9,7 +9,7 @@ import {
   type PointBatch,
 } from '../../src/features/locations/events.ts'
 import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
-import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
+import { PointStore } from '../../src/features/locations/ingest/store.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../src/features/trackers/views.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
@@ -140,7 +140,7 @@ export const openIngest = async (t: Test, options: TestIngestOptions = {}) => {
     startAppendTimer: () => () => {},
   })
   const trackers = new FixedTrackers(partitions)
-  const ingest = new Ingest({
+  const ingest = new PointStore({
     batcher,
     resolver: trackers,
     clock,

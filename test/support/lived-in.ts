@@ -73,7 +73,7 @@ export const settled = async (t: Test, service: Service, setting: Setting, day: 
 }
 
 /** Waits until every consumer has stored all that is in the log. */
-const atRest = (service: Service): Promise<void> =>
+export const atRest = (service: Service): Promise<void> =>
   until('consumers to have stored everything', async () => {
     const answer = await askControl(service.data, { command: 'status' })
     const { consumers = [] } = (answer?.report ?? {}) as { consumers?: { events: number }[] }

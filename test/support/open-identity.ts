@@ -1,11 +1,13 @@
 import type { Test } from 'tap'
 import { identityContext, type IdentityConfig } from '../../src/features/identity/context.ts'
 import { createAuthenticator } from '../../src/features/identity/authenticate.ts'
+import type { PasswordStrength } from '../../src/features/identity/password-strength.ts'
 import type { LinkKind } from '../../src/features/identity/events.ts'
 import { linkToken } from '../../src/features/identity/links.ts'
 import { organization } from '../../src/features/identity/organization.ts'
 import { role } from '../../src/features/identity/role.ts'
 import { type UserAccessChange, watchAccess } from '../../src/features/identity/watch-access.ts'
+import type { Passwords } from '../../src/features/identity/passwords.ts'
 import { identityRoutes } from '../../src/features/identity/routes.ts'
 import { SIGN_INS_USED } from '../../src/features/identity/single-use.ts'
 import { user } from '../../src/features/identity/user.ts'
@@ -26,6 +28,7 @@ import { scheduleRoutes } from '../../src/features/tasks/schedule-api.ts'
 import { taskRoutes } from '../../src/features/tasks/api.ts'
 import { task } from '../../src/features/tasks/task.ts'
 import { flow } from '../../src/features/flows/flow.ts'
+import { readVersion } from '../../src/features/flows/read-version.ts'
 import { notificationRoutes } from '../../src/features/notifications/api.ts'
 import { hub } from '../../src/features/hubs/hub.ts'
 import { hubRoutes } from '../../src/features/hubs/hub-routes.ts'
@@ -41,7 +44,11 @@ import { notifications } from '../../projections/notifications.ts'
 import { processes } from '../../projections/processes.ts'
 import { auditedPrefixes, auditEntry } from '../../src/features/audit/views.ts'
 import type { DeletedRecords } from '../../src/processes/erase-organization.ts'
-import { listProcesses } from '../../src/processes/list.ts'
+import { FEATURES } from '../../src/product.ts'
+import { processesOf } from '../../src/product-parts.ts'
+import { authenticateService } from '../../src/features/identity/authenticate-service.ts'
+import { isServiceKey, SERVICE_ACCOUNTS_TABLE } from '../../src/features/service-accounts/views.ts'
+import type { ApiServices } from '../../src/feature.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
 import { routeCaller, type CallAnswer, type CallOptions } from './call-route.ts'
@@ -50,7 +57,13 @@ import { openServices, startProjections, type TestServices } from './open-servic
 import { folderOf } from './folder-of.ts'
 import { QuickPasswords } from './quick-passwords.ts'
 
+/** Service accounts, whose rules of what may be given their feature hands in. */
+const SERVICE_ACCOUNTS = FEATURES.find(({ resources = [] }) =>
+  resources.some(({ table }) => table.name === SERVICE_ACCOUNTS_TABLE),
+)
+
 const RESOURCES = [
+  ...(SERVICE_ACCOUNTS?.resources ?? []),
   organization,
   role,
   user,
@@ -68,6 +81,9 @@ const RESOURCES = [
   schedule,
 ]
 
+/** What is weak is tested by itself: each process would load the dictionaries. */
+const ANY_PASSWORD = { assertStrong: async () => undefined } as unknown as PasswordStrength
+
 /** Of one attachment. */
 export const FILE_BYTES_MAX = 1024 * 1024
 
@@ -77,6 +93,14 @@ export interface Session {
   body: any
   email: string
   call(method: Method, url: string, body?: unknown, options?: CallOptions): Promise<CallAnswer>
+}
+
+/** Every test signs up from one address. */
+export const IDENTITY_CONFIG: IdentityConfig = {
+  signup: 'open',
+  signupsPerAddress: 1_000,
+  organizationsPerUser: 20,
+  tokenTtlMs: 24 * 3_600_000,
 }
 
 /** Everything of identity, hubs, teams, vehicles and trackers over the embedded engines; `signup` and `login` answer sessions. */
@@ -93,23 +117,24 @@ export const openIdentity = async (
   const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, notifications, processes]
   await services.tables.declare(SIGN_INS_USED)
   const { runner, settle } = await startProjections(services, projections)
-  const passwords = new QuickPasswords()
-  const settings = { signup: 'open' as const, tokenTtlMs: 24 * 3_600_000, ...config }
+  const passwords: Passwords = new QuickPasswords()
+  const settings = { ...IDENTITY_CONFIG, ...config }
   /** A service of its own over the same engines, with another look at the log. */
+  const accountRoutes = (await SERVICE_ACCOUNTS?.routes?.(services as unknown as ApiServices)) ?? []
   const over = (log: EventLog) => {
     const runs = new ProcessRunner({ ...services, log })
     const these = { ...services, log, processes: runs }
-    const context = { ...identityContext(these, settings), passwords }
-    runs.know(listProcesses(these, deletedIn(log)))
+    const context = { ...identityContext(these, settings), passwords, strength: ANY_PASSWORD }
+    runs.know(processesOf(these, deletedIn(log)))
     runs.startCarryingOn()
     const uploads = new Uploads({ files: services.files, bytesMax: FILE_BYTES_MAX })
     const holders = [taskFiles(these, new TaskWriter(these)), recordFiles(these, new RecordWriter(these))]
     const routes = [
       identityRoutes(context),
       hubRoutes(these),
-      flow.routes(these),
+      flow.routes(these, { read: readVersion(these) }),
       scheduleRoutes(these),
-      taskRoutes({ ...these, uploads }),
+      taskRoutes({ ...these, uploads, config: { offlineMaxMs: 7 * 86_400_000 } }),
       team.routes(these),
       vehicle.routes(these),
       tracker.routes(these),
@@ -118,6 +143,7 @@ export const openIdentity = async (
       fileRoutes({ files: these.files, uploads, holders }),
       notificationRoutes(these),
       appIntegrationRoutes(these),
+      accountRoutes,
       further(these),
     ].flat()
     return { runs, context, routes, call: routeCaller({ routes, clock, settle }) }
@@ -190,6 +216,16 @@ export const openIdentity = async (
     projections,
     close: closeOnce,
     session: sessionOf,
+    /** Calls with the key of a service account, as the door takes it. */
+    program: (key: string) => async (method: Method, url: string, body?: unknown, options?: CallOptions) => {
+      const caller = isServiceKey(key)
+        ? await authenticateService({ ...services, used }, key).catch((error: Error & { status?: number }) => {
+            if (error.status === 401) return undefined
+            throw error
+          })
+        : undefined
+      return call(method, url, { ...options, caller, body })
+    },
     /** A session's user as they are now. */
     callerOf: async ({ token }: Session): Promise<UserCaller> => {
       const caller = await authenticator.authenticate(token)
@@ -206,7 +242,7 @@ export const issuedToken = async (
   kind: LinkKind,
 ): Promise<string> => {
   const person = await context.people.findByEmail(email)
-  const link = person?.state.links.find((one) => one.kind === kind)
+  const link = person?.state.links.findLast((one) => one.kind === kind)
   if (person === undefined || link === undefined) throw new Error(`no ${kind} for ${email}`)
   return linkToken(keyring, person.identityId, link.linkId)
 }

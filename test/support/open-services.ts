@@ -18,7 +18,7 @@ import { rebuildProjection, type RebuildReport } from '../../src/kit/consumers/r
 import { RunningProjection } from '../../src/kit/consumers/run-projection.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
-import { resources } from '../../src/roles/product.ts'
+import { resources } from '../../src/product-parts.ts'
 import { FakeClock } from './fake-clock.ts'
 
 export interface TestServices {
@@ -31,7 +31,7 @@ export interface TestServices {
   logger: Logger
   /** Lines of warnings and errors. */
   lines: { level: string; msg: string; fields?: object }[]
-  /** Started by tests that need it: see `listProcesses`. */
+  /** Started by tests that need it: see `processesOf`. */
   processes: ProcessRunner
   /** Those of the product, unless the test has some of its own. */
   resources: ResourceSet

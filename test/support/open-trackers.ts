@@ -5,7 +5,7 @@ import { Batcher, BATCHER_LIMITS } from '../../src/features/locations/ingest/bat
 import { bulkRoute } from '../../src/features/locations/ingest/bulk-api.ts'
 import { locationStream, partitionOf, type LocationEntry } from '../../src/features/locations/events.ts'
 import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
-import { Ingest } from '../../src/features/locations/ingest/ingest.ts'
+import { PointStore } from '../../src/features/locations/ingest/store.ts'
 import { livePositionsRoute } from '../../src/features/locations/live-positions-api.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
@@ -19,7 +19,7 @@ import { DeviceAuthenticator } from '../../src/features/trackers/device-authenti
 import { ingestKey, tracker } from '../../src/features/trackers/declaration.ts'
 import { KnownTrackers } from '../../src/features/trackers/known-trackers.ts'
 import { statusAt } from '../../src/features/trackers/views.ts'
-import { TrackerQuota } from '../../src/features/trackers/tracker-quota.ts'
+import { Quotas } from '../../src/kit/quotas/quotas.ts'
 import { TrackerWriter } from '../../src/features/trackers/tracker-writer.ts'
 import { watchTrackers, type DeviceAccessChange } from '../../src/features/trackers/watch-trackers.ts'
 import { vehicle } from '../../src/features/vehicles/vehicle.ts'
@@ -60,12 +60,13 @@ export const userCaller = (fields: Partial<UserCaller> = {}): UserCaller => ({
 
 /** Trackers and the whole way of points to their latest positions, over the embedded engines and a clock that stands still. */
 export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
-  const services = await openServices(folderOf(t), new FakeClock(), RESOURCES)
+  const opened = await openServices(folderOf(t), new FakeClock(), RESOURCES)
+  const limit = { name: 'trackers', thing: 'trackers', max: trackersMax, table: 'trackers', consumer: 'directory' }
+  const services = { ...opened, quotas: new Quotas(opened, [limit]) }
   const { log, tables, clock, keyring, logger } = services
   const { runner, settle } = await startProjections(services, [directory(RESOURCES.map(({ rows }) => rows))])
   await tables.declare(LATEST_POSITIONS)
-  const quota = new TrackerQuota(tables, clock, trackersMax)
-  const writer = new TrackerWriter({ ...services, settle, partitions: PARTITIONS }, quota)
+  const writer = new TrackerWriter({ ...services, settle, partitions: PARTITIONS })
   const known = new KnownTrackers({
     tables,
     writer,
@@ -75,7 +76,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
   const devices = new DeviceAuthenticator(tables, keyring)
   const changes: DeviceAccessChange[] = []
   const onAccessChanged = (change: DeviceAccessChange): void => void changes.push(change)
-  const watching = await watchTrackers(services, 'watch', { known, devices, quota, onAccessChanged })
+  const watching = await watchTrackers(services, 'watch', { known, devices, onAccessChanged })
 
   const failures: unknown[] = []
   const latest = new LatestPositions({
@@ -101,7 +102,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     startAppendTimer: () => () => {},
     onAppended: (entry) => feed.offer(entry.partition, entry.revision, clock.now(), entry),
   })
-  const ingest = new Ingest({ batcher, resolver: known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
+  const ingest = new PointStore({ batcher, resolver: known, clock, logger, retentionMs: 365 * DAY_MS, count: () => {} })
   const channel = ingestChannel(ingest)
   const routes = [
     ...trackerRoutes({ ...services, writer, ages: AGES, partitions: PARTITIONS }),

@@ -3,14 +3,7 @@ import { AHEAD, HAS_ACCURACY, type PointBatch } from '../../src/features/locatio
 import type { GroupRules } from '../../src/features/geofences/events.ts'
 import { ORG } from './matcher-world.ts'
 import { batchOf, uuidOf, type PlainPoint } from './trace-batches.ts'
-
-/** Random numbers in [0, 1) that a seed repeats (mulberry32). */
-export const randomOf = (seed: number) => (): number => {
-  seed = (seed + 0x6d2b79f5) | 0
-  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-  return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-}
+import { seeded } from './random.ts'
 
 export interface FenceState {
   geofenceGroupId: string
@@ -39,7 +32,7 @@ const DEGREES = 0.05
 
 /** What happens to a small fleet: walks among fences that change, late points, wrong clocks, deletions. */
 export const randomSteps = (seed: number, { steps = 200, trackers = 24, fences = 30 } = {}): Step[] => {
-  const random = randomOf(seed)
+  const random = seeded(seed)
   const groupIds = Object.keys(GROUPS)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]
   const square = (): ShapeInput => {

@@ -39,7 +39,9 @@ export const startService = async (
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   // Benchmarks start it as `npm start` does.
   const options = process.env.TAP === '1' ? [] : ['--max-semi-space-size=64']
-  const child = spawn(process.execPath, [...options, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  // In the environment, so that a flag wins. All tests sign up from one address.
+  const env = { ...process.env, WAYMARK_SIGNUPS_PER_ADDRESS: '1000' }
+  const child = spawn(process.execPath, [...options, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env })
   started.add(child)
   child.once('exit', () => started.delete(child))
   const lines: string[] = []

@@ -1,6 +1,7 @@
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import { durationMs } from '../../config-values.ts'
 import { ownerOfFolder } from '../../engines/data-folder.ts'
+import { openToOthers } from '../../engines/file-modes.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { askControl, askRunning } from '../control-socket.ts'
 import { parseOptions } from '../credentials.ts'
@@ -78,7 +79,15 @@ const machineFindings = (dataPath: string): Finding[] => {
       what: `${(free / 1024 ** 3).toFixed(1)} GiB free at ${dataPath}`,
       advice: 'free at least 1 GiB: while the disk is full, every write gets 503',
     },
+    modesFinding(dataPath),
   ]
+}
+
+const modesFinding = (dataPath: string): Finding => {
+  const open = openToOthers(dataPath)
+  const who = open === undefined ? 'open to its owner alone' : `open to other users of this machine (${open})`
+  const advice = `chmod -R go-rwx ${dataPath}; the next start does that too where it owns the folder`
+  return { area: 'machine', ok: open === undefined, what: `data folder ${dataPath} is ${who}`, advice }
 }
 
 const keyringFinding = (keysPath: string, hasLog: boolean): Finding => {

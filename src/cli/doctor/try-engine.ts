@@ -1,4 +1,4 @@
-import { migrationsOf } from '../../engines/clickhouse-sql/migrate.ts'
+import { SCHEMA, schemaOf } from '../../engines/clickhouse-sql/history-schema.ts'
 import { encodeNativeBlock } from '../../engines/clickhouse-sql/native-block.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import { type Examination, TRIAL_STREAM } from '../../engines/examination.ts'
@@ -13,7 +13,7 @@ import { readLogOrigin } from '../../kit/consumers/log-origin.ts'
 /** What an engine showed when it was asked, written to and read. */
 export interface Tried extends Examination {
   latencyMs: number
-  /** Of a log: whether a service was ever started on it. */
+  /** Whether a service was ever started on a log. */
   hasBegun?: boolean
 }
 
@@ -69,17 +69,15 @@ export const tryHistory = async (history: HistoryStore, { clock, newId }: TrySer
   const [{ version, now }] = await history.rows<{ version: string; now: number }>(
     'SELECT version() AS version, toUnixTimestamp64Milli(now64(3)) AS now',
   )
-  const schema = await migrationsOf(history)
-  const note =
-    schema.done === undefined
-      ? 'none yet: the first start creates it'
-      : `${schema.done} of ${schema.known}${schema.done < schema.known ? ': the next start upgrades it' : ''}`
-  const isNewer = (schema.done ?? 0) > schema.known
+  const schema = await schemaOf(history)
   const setting = {
     name: 'schema',
-    value: note,
-    isGood: !isNewer,
-    advice: 'a later version of Waymark has changed it: start that version',
+    value: schema === 0 ? 'none yet: the first start creates it' : `${schema} of ${SCHEMA}`,
+    isGood: schema === 0 || schema === SCHEMA,
+    advice:
+      schema > SCHEMA
+        ? 'a later version of Waymark has changed it: start that version'
+        : 'of an earlier version of Waymark: start the version before this one first, which upgrades it',
   }
   const examined = await history.examine?.()
   return { version, now, settings: [setting, ...(examined?.settings ?? [])], latencyMs }

@@ -1,6 +1,6 @@
 import { noteHistoryCopy, readHistoryCopy } from '../../engines/clickhouse-sql/copy-mark.ts'
 import type { Retention } from '../../engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../engines/clickhouse-sql/history-schema.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import {
@@ -18,7 +18,7 @@ export interface CopyHistoryOptions {
   from: HistoryStore
   to: HistoryStore
   clock: Clock
-  /** Of the log that the rows were made from. */
+  /** Id of the log that the rows were made from. */
   logId: string
   /** Rows that are copied and compared at once. */
   sliceRowsMax?: number
@@ -46,8 +46,8 @@ export const endHistoryCopy = (to: HistoryStore, logId: string): Promise<void> =
 const copyParts = async ({ from, to, clock, sliceRowsMax, onPart }: CopyHistoryOptions): Promise<number> => {
   const retention = await retentionOf(from)
   if (retention === undefined) return 0
-  await migrateHistory(from, retention)
-  await migrateHistory(to, retention)
+  await openSchema(from, retention)
+  await openSchema(to, retention)
   let rows = 0
   for (const part of await historyParts(from)) {
     let partRows = 0

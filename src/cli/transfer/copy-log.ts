@@ -20,7 +20,7 @@ export interface CopyLogOptions {
   from: EventLog
   /** The log as its engine has it, without what it carries. */
   to: EventLog
-  /** Of the log that is copied, as its origin says. */
+  /** Id of the log that is copied, as its origin says. */
   logId: string
   newId(): string
   /** Events between two notes of how far it is: what a run that was killed does twice, and what a reader of the copy sorts (default 4,096). */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { categoryOf, type RecordedEvent } from '../../kernel/event.ts'
 
-/** Of the events of one category of streams: how many, and 128 bits of all of them in hexadecimal, whatever their order. */
+/** Events of one category of streams: their number, and 128 bits of all of them in hexadecimal, whatever their order. */
 export interface CategoryDigest {
   events: number
   digest: string

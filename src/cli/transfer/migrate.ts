@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { readCopyState } from '../../engines/carried-log.ts'
 import { readHistoryCopy } from '../../engines/clickhouse-sql/copy-mark.ts'
 import { lockDataFolder } from '../../engines/data-folder.ts'
+import { close, closeDataFolder } from '../../engines/file-modes.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { FileStore } from '../../engines/file-store.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
@@ -20,8 +21,8 @@ import {
   openOwnLog,
   openTables,
 } from '../../open-engines.ts'
-import { openedParts } from '../../roles/close-all.ts'
-import { PROJECTIONS } from '../../roles/product.ts'
+import { openedParts } from '../../operations/close-all.ts'
+import { PROJECTIONS } from '../../product-parts.ts'
 import { copyFiles } from './copy-files.ts'
 import { copyHistory, endHistoryCopy, isEmptyHistory } from './copy-history.ts'
 import { LogCopy } from './copy-log.ts'
@@ -120,6 +121,7 @@ const openTarget = async (from: Installation, to: Installation, kept: Kept, newI
   if (isNew) {
     makeDataFolder(to.folder as string)
     lock(to.folder as string, kept)
+    closeDataFolder(to.folder as string)
   }
   const urls = urlsOf(to.folder ?? from.folder ?? '', to.urls)
   return {
@@ -153,7 +155,11 @@ const assertOurs = async ({ log, tables, history, files }: Target, logId: string
 }
 
 const copyKeys = (from: string, to: string): void => {
-  if (!existsSync(to)) return copyFileSync(from, to, constants.COPYFILE_EXCL)
+  if (!existsSync(to)) {
+    copyFileSync(from, to, constants.COPYFILE_EXCL)
+    close(to) // a copy has the modes of what it copies
+    return
+  }
   if (readFileSync(from, 'utf8') !== readFileSync(to, 'utf8'))
     throw new Error(`${to} is another keyring than that of the source`)
 }

@@ -2,12 +2,12 @@ import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmS
 import { chmod, copyFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 import { createGunzip } from 'node:zlib'
-import { migrateHistory } from '../../engines/clickhouse-sql/migrate.ts'
-import { MIGRATIONS } from '../../engines/clickhouse-sql/migrations.ts'
+import { assertSchema, openSchema } from '../../engines/clickhouse-sql/history-schema.ts'
 import { nativeBlocks, rowsOfBlock } from '../../engines/clickhouse-sql/native-reader.ts'
 import { lockDataFolder } from '../../engines/data-folder.ts'
+import { closeDataFolder } from '../../engines/file-modes.ts'
 import { makeDataFolder, openHistory, RESTORING } from '../../open-engines.ts'
-import { BACKUP_FORMAT, type BackupManifest, entryOf, MANIFEST } from '../../roles/backup.ts'
+import { BACKUP_FORMAT, type BackupManifest, entryOf, MANIFEST } from '../../operations/backup.ts'
 import { urlsOf } from './installation.ts'
 
 /** Reads every file of a backup and compares it with its manifest. @throws Error that names what is not as it was */
@@ -44,23 +44,21 @@ const manifestOf = (text: string): BackupManifest => {
  */
 export const restore = async (folder: string, dataPath: string): Promise<BackupManifest> => {
   const manifest = await verifyBackup(folder)
-  if (manifest.schema > MIGRATIONS.length)
-    throw new Error(
-      `the history of the backup has schema ${manifest.schema}, of a later version; this one knows ${MIGRATIONS.length}: restore with that version`,
-    )
+  assertSchema(manifest.schema, 'the history of the backup', 'restore with')
   if (existsSync(dataPath) && readdirSync(dataPath).length > 0)
     throw new Error(`${dataPath} is not empty: a backup is restored into an empty folder only`)
   makeDataFolder(dataPath)
   const lock = lockDataFolder(dataPath)
   try {
+    closeDataFolder(dataPath)
     const mark = join(dataPath, RESTORING)
     writeFileSync(mark, '', { flush: true })
     const isRow = new Set(manifest.parts.map(({ path }) => path))
     for (const { path } of manifest.entries) {
       if (isRow.has(path)) continue
-      mkdirSync(dirname(join(dataPath, path)), { recursive: true })
+      mkdirSync(dirname(join(dataPath, path)), { recursive: true, mode: 0o700 })
       await copyFile(join(folder, path), join(dataPath, path))
-      await chmod(join(dataPath, path), path === 'keys.json' ? 0o600 : 0o644)
+      await chmod(join(dataPath, path), 0o600)
     }
     await restoreHistory(folder, dataPath, manifest)
     rmSync(mark)
@@ -71,11 +69,10 @@ export const restore = async (folder: string, dataPath: string): Promise<BackupM
 }
 
 const restoreHistory = async (folder: string, dataPath: string, manifest: BackupManifest): Promise<void> => {
-  const { schema, retention, parts } = manifest
+  const { retention, parts } = manifest
   const history = await openHistory(urlsOf(dataPath, {}))
   try {
-    // Rows of an earlier version go into its tables; the next start changes these.
-    await migrateHistory(history, retention, schema)
+    await openSchema(history, retention)
     for (const part of parts) {
       const rows = createReadStream(join(folder, part.path)).pipe(createGunzip())
       let count = 0

@@ -5,7 +5,7 @@ export interface AuditEntry {
   organizationId: string
   /** When the log took it, ms since the epoch. */
   at: number
-  /** Of the event. */
+  /** Id of the event. */
   _id: string
   actorType: string
   actorId: string

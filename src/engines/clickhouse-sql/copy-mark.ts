@@ -5,7 +5,7 @@ import { createCopied, layoutOf } from './layout.ts'
 const COPIES = 'history_copies'
 
 export interface HistoryCopy {
-  /** Of the log that the rows were made from. */
+  /** Id of the log that the rows were made from. */
   logId: string
   hasEnded: boolean
 }

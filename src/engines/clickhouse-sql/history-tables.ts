@@ -77,7 +77,8 @@ const transitions: Definition = {
   type String CODEC(ZSTD(3)),
   cause String CODEC(ZSTD(3)),
   point String CODEC(ZSTD(3)),
-  position UInt64 CODEC(Delta, ZSTD(3)),
+  partition UInt16 CODEC(ZSTD(3)),
+  revision UInt64 CODEC(Delta, ZSTD(3)),
   ordinal UInt32 CODEC(ZSTD(3)),
   version UInt64 CODEC(Delta, ZSTD(3)),
   INDEX byTracker trackerId TYPE bloom_filter GRANULARITY 1,
@@ -112,6 +113,11 @@ const trips: Definition = {
 
 export const timeToLive = (column: string, days: number): string => `${column} + toIntervalDay(${days})`
 
+const SUBJECT = (member: string): string => `JSONExtractString(trigger, 'subject', '${member}')`
+
+/** Audience of a run: the tracker's id, `records` for a record, the hub that a task was in. */
+const AUDIENCE_SQL = `multiIf(${SUBJECT('type')} = 'tracker', ${SUBJECT('id')}, ${SUBJECT('type')} = 'record', 'records', ${SUBJECT('hubId')})`
+
 /**
  * What is known of each run of an automation, in rows that become one when they are merged or read with FINAL: the row
  * that was owed has what never changes, and those of its attempts and ends have `attempts` and `state`, of which all and
@@ -124,12 +130,14 @@ const runs: Definition = {
   createdAt DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(3)),
   _id String CODEC(ZSTD(3)),
   automationId SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
-  trackerId SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
+  subjectId SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
   partition SimpleAggregateFunction(max, UInt16) CODEC(ZSTD(3)),
   sequence SimpleAggregateFunction(max, UInt64) CODEC(ZSTD(3)),
   trigger SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
   state SimpleAggregateFunction(max, String) CODEC(ZSTD(3)),
   attempts SimpleAggregateFunction(groupUniqArrayArray, Array(String)) CODEC(ZSTD(3)),
+  audience SimpleAggregateFunction(max, String) MATERIALIZED ${AUDIENCE_SQL} CODEC(ZSTD(3)),
+  event SimpleAggregateFunction(max, String) MATERIALIZED JSONExtractString(trigger, 'event') CODEC(ZSTD(3)),
   INDEX byId _id TYPE bloom_filter GRANULARITY 1
 `,
   engine: 'Aggregating',
@@ -179,7 +187,6 @@ export const TABLES = [
 
 export type TableName = typeof POINTS | typeof TRANSITIONS | typeof TRIPS | typeof RUNS | typeof AUDIT
 
-/** What each table was made of at first; migrations have changed columns since. */
 export const DEFINITIONS: { [table in TableName]: Definition } = {
   [POINTS]: points,
   [TRANSITIONS]: transitions,

@@ -17,7 +17,6 @@ export interface Definition {
   version?: string
   /** PARTITION BY and ORDER BY. */
   order: string
-  timeToLive?: string
   /** Rows of equal values are on the same shard. */
   shardBy: string
 }
@@ -26,7 +25,7 @@ export interface Definition {
  * A month becomes one part (or parts of the largest size) once nothing was inserted into it for a day. Forced any sooner, or
  * for some of its parts, the whole month would be written again at each lull. What has expired is removed once a day.
  */
-export const MERGE_SETTINGS = `min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
+const MERGE_SETTINGS = `min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1, merge_with_ttl_timeout = 86400`
 
 /** Inserts and merges reach the disk before they count. */
@@ -60,7 +59,7 @@ export const localOf = (table: string, { cluster }: Spread): string =>
 
 /** Statements that make a table. Columns are copied from `like` where it is given. */
 export const createTable = (table: string, definition: Definition, layout: Layout, like?: string): string[] => {
-  const { columns, engine, version = '', order, timeToLive, shardBy } = definition
+  const { columns, engine, version = '', order, shardBy } = definition
   const isSpread = layout.cluster !== undefined
   const engineArguments = [...(isSpread ? [REPLICA] : []), ...(version === '' ? [] : [version])].join(', ')
   const local = localOf(table, layout)
@@ -69,7 +68,6 @@ export const createTable = (table: string, definition: Definition, layout: Layou
 CREATE TABLE IF NOT EXISTS ${local}${onCluster(layout)}${shape}
 ENGINE = ${isSpread ? 'Replicated' : ''}${engine}MergeTree${engineArguments === '' ? '' : `(${engineArguments})`}
 ${order}
-${timeToLive === undefined ? '' : `TTL ${timeToLive}`}
 SETTINGS ${TABLE_SETTINGS}`
   return isSpread ? [rows, createDistributed(table, shardBy, layout)] : [rows]
 }
@@ -78,16 +76,6 @@ SETTINGS ${TABLE_SETTINGS}`
 export const createCopied = (table: string, columns: string, order: string, layout: Layout): string =>
   `CREATE TABLE IF NOT EXISTS ${table}${onCluster(layout)} (${columns})
 ENGINE = ${layout.cluster === undefined ? 'MergeTree' : `ReplicatedMergeTree(${COPY})`} ${order} SETTINGS fsync_after_insert = 1`
-
-/** Statements that change the shape of a table. */
-export const alterTable = (table: string, change: string, layout: Layout): string[] =>
-  layout.cluster === undefined
-    ? [`ALTER TABLE ${table} ${change}`]
-    : [
-        `ALTER TABLE ${shardsOf(table, layout)} ${change}`,
-        // It has the columns alone, without their codecs.
-        `ALTER TABLE ${table}${onCluster(layout)} ${change.replace(/ CODEC\((?:[^()]|\([^()]*\))*\)/g, '')}`,
-      ]
 
 export const dropTable = (table: string, layout: Spread): string[] =>
   [...new Set([table, localOf(table, layout)])].map((name) => `DROP TABLE IF EXISTS ${name}${onCluster(layout)} SYNC`)

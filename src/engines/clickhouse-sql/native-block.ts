@@ -78,9 +78,9 @@ export const readUuid = (source: Uint8Array, at: number): string => {
   return id
 }
 
-/** Of one UTF-16 unit. */
+/** Bytes of one UTF-16 unit. */
 const UTF8_BYTES_MAX = 3
-/** Of a length as LEB128. */
+/** Bytes of a length as LEB128. */
 const LENGTH_BYTES_MAX = 5
 const DASH_BEFORE = Uint8Array.from({ length: 16 }, (_, byte) => ([4, 6, 8, 10].includes(byte) ? 1 : 0))
 const BYTE_HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))

@@ -20,7 +20,7 @@ export interface RunChange {
   owed?: { automationId: string; subjectId: string; partition: number; sequence: number; trigger: string }
 }
 
-/** Of a place in the log as text: epoch, revision and ordinal in hexadecimal. */
+/** Length of a position in the log as text: epoch, revision and ordinal in hexadecimal. */
 const PLACE_CHARACTERS = 24
 
 /** Changes of runs as a block for their table. */
@@ -57,9 +57,9 @@ export const runsBlock = (changes: readonly RunChange[]): Uint8Array => {
   return encodeNativeBlock(columns, changes.length)
 }
 
-/** When these runs were owed, of those of which the history has more than their end: `_id` and `createdAt` in ms. */
-export const selectRunTimes = (organizationIds: readonly string[], runIds: readonly string[]): Statement => ({
-  sql: `SELECT _id, toUnixTimestamp64Milli(min(runs.createdAt)) AS createdAt FROM ${RUNS} AS runs
+/** `_id` of those of these runs of which the history has more than their end. */
+export const selectRuns = (organizationIds: readonly string[], runIds: readonly string[]): Statement => ({
+  sql: `SELECT _id FROM ${RUNS}
     WHERE organizationId IN {organizations:Array(String)} AND _id IN {ids:Array(String)} GROUP BY _id
     HAVING max(automationId) != ''`,
   parameters: { organizations: organizationIds, ids: runIds },

@@ -50,7 +50,7 @@ const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
   }
 }
 
-/** Of the node that the URL names first; undefined where it does not tell. */
+/** Options of the node that the URL names first; undefined where it does not tell. */
 const optionsOf = async (url: string): Promise<ServerOption[] | undefined> => {
   const { credentials, isTls, caFile, firstNode } = readEsdbUrl(url)
   const { username, password } = credentials

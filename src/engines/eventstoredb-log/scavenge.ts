@@ -119,7 +119,7 @@ const operate = (
 const isForbidden = (error: unknown): boolean =>
   error instanceof AccessDeniedError || FORBIDDEN_CODES.includes((error as { code?: number }).code ?? 0)
 
-/** Of gRPC. */
+/** gRPC: not found. */
 const NOT_FOUND_CODE = 5
-/** Of gRPC: permission denied, unauthenticated. */
+/** gRPC: permission denied, unauthenticated. */
 const FORBIDDEN_CODES = [7, 16]

@@ -1,7 +1,8 @@
 import { access, constants, mkdir, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createTransport } from 'nodemailer'
-import { isOneAddress, type Mail, type Mailer, type MailOutcome } from '../mailer.ts'
+import { isRecipient } from '../../kernel/recipient.ts'
+import type { Mail, Mailer, MailOutcome } from '../mailer.ts'
 
 /** Writes each mail as an `.eml` file, which every mail program opens. The folder is for its owner alone: links in mails are secrets. */
 export const openFileMailer = async ({ path, from }: { path: string; from: string }): Promise<Mailer> => {
@@ -9,7 +10,7 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
   const composer = createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
   const sending = new Set<Promise<MailOutcome>>()
   const write = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
-    if (!isOneAddress(to)) return { kind: 'refused', error: 'the recipient is no mail address' }
+    if (!isRecipient(to)) return { kind: 'refused', error: 'the recipient is no public mail address' }
     try {
       const alternatives = [part('text/plain', text), part('text/html', html)]
       const composed = { from, to, subject, alternatives, messageId: `<${id}@waymark>`, date: new Date(at) }
@@ -28,7 +29,7 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
       return outcome
     },
     check: async () => {
-      await mkdir(path, { recursive: true })
+      await mkdir(path, { recursive: true, mode: 0o700 })
       await access(path, constants.W_OK)
     },
     close: async () => void (await Promise.all(sending)),

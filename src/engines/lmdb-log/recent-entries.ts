@@ -36,7 +36,7 @@ export class RecentEntries {
     return found
   }
 
-  /** Of the first entry at a position or behind it. */
+  /** Index of the first entry at a position or behind it. */
   private indexOf(position: number): number {
     let [low, high] = [0, this.entries.length]
     while (low < high) {

@@ -90,7 +90,7 @@ export class KnownAnswer {
   private readonly rowsAt: number
   /** Undefined for a question that is not remembered. */
   private readonly key: string | undefined
-  /** Of the rows that were read. */
+  /** Bytes of the rows that were read. */
   private rowBytes = 0
 
   constructor({

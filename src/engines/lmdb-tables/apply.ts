@@ -45,7 +45,7 @@ export class RowWriter {
   private readonly env: TableEnvironment
   private readonly spaces = new Map<number, Space>()
   private readonly scopeNumber: (name: string) => number
-  /** Of the row that was written last, as those of one scope follow each other. */
+  /** Scope of the row that was written last, as rows of one scope follow each other. */
   private last: { record: TableRecord; scope: string; space: Space } | undefined
   /** Change of the bytes that rows take. */
   bytesAdded = 0

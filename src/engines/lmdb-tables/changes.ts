@@ -21,7 +21,7 @@ export const equalitySlot = (record: TableRecord, field: string): number =>
 export const rangeSlot = (record: TableRecord, field: string): number =>
   rangeSlotAt(record, record.range.indexOf(field))
 
-/** Of the fields at a place in their declaration. */
+/** Slot of the field at an index of its declaration. */
 export const equalitySlotAt = (index: number): number => FIRST_INDEX_SLOT + index
 export const rangeSlotAt = ({ equality }: TableRecord, index: number): number =>
   FIRST_INDEX_SLOT + equality.length + index

@@ -48,12 +48,12 @@ const TOLD_PLACES = 100
 export class KnownPages {
   private readonly confirm: (key: string) => Promise<void>
   private readonly pages = new RecentMap<string, Page>(PAGES_BYTES, ({ rowBytes }, key) => pageWeight(rowBytes, key))
-  /** Of questions, whichever of their pages was asked for. */
+  /** Totals by question, whichever page of it was asked for. */
   private readonly totals = new RecentMap<string, Total>(
     TOTALS_BYTES,
     ({ changes }, key) => 300 + key.length + changes.length,
   )
-  /** Of questions that few rows match. */
+  /** Matches by question, for questions that few rows match. */
   private readonly matches = new RecentMap<string, Matches>(
     MATCHES_BYTES,
     ({ matches }, key) => 300 + key.length + MATCH_BYTES * matches.length,

@@ -35,7 +35,7 @@ export interface Plan {
   /** What must be read at least: of the condition with the fewest entries, or all rows. */
   stretches: Stretch[]
   count: number
-  /** Of all rows. */
+  /** Number of all rows. */
   all: number
   /** Whether each of these entries is a row that matches, and another one. */
   isExact: boolean

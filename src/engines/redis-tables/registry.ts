@@ -28,9 +28,9 @@ export class Registry {
   private readonly places: Places
   private readonly tables = new Map<string, KnownTable>()
   private readonly knownScopes = new Set<string>()
-  /** Of what is known of the tables, by this process: what was read before the last one is out of date. */
+  /** Counts changes that this process made to its knowledge of the tables: what was read before the last one is out of date. */
   private changes = 0
-  /** Of tables that one projection builds: its owner takes them back, so two versions do not go on taking them from each other. */
+  /** Whether another process took tables of a projection: its owner takes them back, so that two versions do not go on taking them from each other. */
   private wereTaken = false
 
   constructor(connection: RedisConnection, places: Places) {

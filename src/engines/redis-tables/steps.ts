@@ -5,7 +5,7 @@ import { packed, termsOf } from './terms.ts'
 /** What storing costs the server, in about 2 µs: a row, and each term of it. */
 const ROW_COST = 3
 const TERM_COST = 1
-/** Of one call, which the server serves nobody else meanwhile. */
+/** Cost of one call, during which the server serves nobody else. */
 const STEP_COST = 600
 const STEP_BYTES = 64 * 1024
 
@@ -78,7 +78,7 @@ const packedStrings = (strings: readonly (string | Buffer)[]): Buffer => {
 /** The end of a row, as Redis takes it. */
 export const endOf = (expiresAt: number): string => String(Math.max(1, Math.floor(expiresAt)))
 
-/** Of each row the last change: nobody sees those before it. */
+/** The last change of each row: nobody sees those before it. */
 const lastOfEach = (changes: readonly RowChange[]): readonly RowChange[] => {
   const last = new Map<string, RowChange>()
   for (const change of changes) last.set(`${change.table}\0${change.id}`, change)

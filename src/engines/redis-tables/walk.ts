@@ -28,7 +28,7 @@ export interface Check {
   values: readonly Buffer[]
 }
 
-/** Of what passes; with the name of an index of order the entries there. */
+/** What is taken of rows that pass; with the name of an ordered index, its entries. */
 export type Wanted = 'count' | 'ids' | 'rows' | `r:${string}`
 
 /** What a walk goes through, one stretch after the other, and what must be so of its entries. */

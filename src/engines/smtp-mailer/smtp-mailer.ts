@@ -1,6 +1,7 @@
 import { createTransport } from 'nodemailer'
 import type { Clock } from '../../kernel/clock.ts'
-import { isOneAddress, type Mail, type Mailer, type MailOutcome } from '../mailer.ts'
+import { isRecipient } from '../../kernel/recipient.ts'
+import type { Mail, Mailer, MailOutcome } from '../mailer.ts'
 
 export interface SmtpOptions {
   /** `smtp://[user:password@]host[:port]` (TLS as soon as the server offers it, and always before a password) or `smtps://…`. */
@@ -35,7 +36,7 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
   })
   const sending = new Set<Promise<MailOutcome>>()
   const handOver = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
-    if (!isOneAddress(to)) return { kind: 'refused', error: 'the recipient is no mail address' }
+    if (!isRecipient(to)) return { kind: 'refused', error: 'the recipient is no public mail address' }
     const composed = { from, to, subject, text, html, messageId: `<${id}@waymark>`, date: new Date(at) }
     return transport.sendMail(composed).then(() => ({ kind: 'sent' }), outcomeOf)
   }
@@ -67,7 +68,7 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
 
 interface SmtpError extends Error {
   code?: string
-  /** Of the server, such as 550. */
+  /** Code of the server's answer, such as 550. */
   responseCode?: number
   /** What the server answered to. */
   command?: string

@@ -104,7 +104,8 @@ const guardedConnector = (
 ): buildConnector.connector => {
   const guardedLookup: LookupFunction = (hostname, options, done) => {
     lookup(hostname, options, (error, addresses) => {
-      if (error !== null) return done(error, '')
+      // A name that does not exist and one that leads inside are told in the same words: else customers could list what is inside.
+      if (error !== null) return done(new RefusedAddress(), '')
       const passed = addresses.filter(({ address }) => guard(address))
       if (passed.length === 0) return done(new RefusedAddress(), '')
       if (options.all === true) return done(null, passed)
@@ -128,7 +129,7 @@ const guardedConnector = (
 class RefusedAddress extends Error {
   readonly code = 'REFUSED_ADDRESS'
   constructor() {
-    super('the host resolves to an address that may not be called')
+    super('the host has no address that may be called: its name does not exist, or leads to a special address')
   }
 }
 

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../kernel/json.ts'
-import { list, object, optional, text, integer, withDefault } from '../../kernel/schema.ts'
+import { integer, list, newName, object, optional, text, withDefault } from '../../kernel/schema.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import type { Services } from '../../kit/services.ts'
@@ -11,7 +11,7 @@ const stored = {
   size: integer({ min: 0 }),
   /** For `integrity` of a script element. */
   integrity: TEXT,
-  /** Of the file as it is now: this path never answers anything else. */
+  /** Path of the file as it is now: it never answers anything else. */
   path: TEXT,
 }
 const url: { schema: JsonSchema } = { schema: { type: 'string', description: 'Where a page loads it from.' } }
@@ -32,7 +32,7 @@ export const addon = defineResource({
   tag: 'Add-ons',
   // The others are written by hand: their bodies are forms.
   verbs: ['list', 'read', 'delete'],
-  fields: { name: text({ max: 100 }) },
+  fields: { name: newName({ max: 100 }) },
   readOnly: {
     files: withDefault(list(object({ ...stored, url }), { max: 20 }), []),
     icon: optional(object({ ...stored, url })),

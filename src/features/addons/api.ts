@@ -5,8 +5,10 @@ import { BINARY, formSchema } from '../../kit/http/multipart.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import { assertRoom } from '../../kit/quotas/quotas.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { valuesSchema } from '../../kit/resource/declaration.ts'
+import { assertNewNames } from '../../kit/resource/new-names.ts'
 import { shownBy } from '../../kit/resource/show.ts'
 import { originOf, versionOf, type Written } from '../../kit/resource/writes.ts'
 import { addon, type AddonFile, type AddonServices } from './addon.ts'
@@ -66,9 +68,10 @@ const create = async (services: AddonServices, request: Upload): Promise<Reply> 
   const writer = addon.writer(services)
   const id = origin.ids.next()
   const body = valuesOf(upload)
+  await assertNewNames(declaration.fields, body, async () => undefined)
   const written = await writer.make(origin, id, async () => ({
     body,
-    extra: (await stored(services, id, upload)) as JsonObject,
+    extra: (await stored(services, origin.organizationId, id, upload)) as JsonObject,
   }))
   return reply(services, request, written, 201)
 }
@@ -80,7 +83,9 @@ const change = async (services: AddonServices, request: Upload, kind: 'replace' 
   if (row === undefined) throw new Failure('not_found')
   const sent = kind === 'replace' ? valuesOf(upload) : { ...(upload.name !== undefined && valuesOf(upload)) }
   if (kind === 'replace' && upload.files === undefined) throw invalid('/files', 'is required')
-  const next = { ...sent, ...(await stored(services, id, upload)) } as JsonObject
+  await assertNewNames(declaration.fields, sent, async () => row)
+  const files = await stored(services, userOf(request).organizationId, id, upload)
+  const next = { ...sent, ...files } as JsonObject
   const update = (before: JsonObject): JsonObject => (kind === 'replace' ? next : { ...before, ...next })
   const written = await addon.writer(services).update(originOf(request), id, update, versionOf(request, undefined))
   return reply(services, request, written)
@@ -95,15 +100,22 @@ const valuesOf = ({ name }: AddonUpload): JsonObject => {
   return values
 }
 
-/** Keeps the files of the form; what names them is written afterwards. */
+/** Keeps the files of the form; what names them is written afterwards. @throws Failure quota */
 const stored = async (
-  { files }: AddonServices,
+  { files, quotas }: AddonServices,
+  organizationId: string,
   addonId: string,
   upload: AddonUpload,
-): Promise<{ files?: AddonFile[]; icon?: AddonFile }> => ({
-  ...(upload.files !== undefined && { files: await storeScripts(files, addonId, upload.files) }),
-  ...(upload.icon !== undefined && { icon: await storeIcon(files, addonId, upload.icon) }),
-})
+): Promise<{ files?: AddonFile[]; icon?: AddonFile }> => {
+  const sizes = [...(upload.files ?? []), ...(upload.icon === undefined ? [] : [upload.icon])]
+  const bytes = sizes.reduce((sum, one) => sum + one.bytes.byteLength, 0)
+  // Files of an add-on stay for as long as it does, named or not.
+  await assertRoom(quotas, organizationId, 'filesBytes', bytes)
+  return {
+    ...(upload.files !== undefined && { files: await storeScripts(files, addonId, upload.files) }),
+    ...(upload.icon !== undefined && { icon: await storeIcon(files, addonId, upload.icon) }),
+  }
+}
 
 const reply = async (services: AddonServices, request: Upload, { row, wrote }: Written, status = 200) => {
   const shown = await shownBy(declaration, services, request, withUrls(services, row))

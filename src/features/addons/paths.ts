@@ -1,4 +1,4 @@
-/** Of the files of all add-ons in the store of files. */
+/** Beginning of the keys of all add-on files in the file store. */
 export const ADDON_FILES = 'addons/'
 
 /** The document in which an add-on runs; no file has this name. */

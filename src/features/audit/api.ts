@@ -31,7 +31,10 @@ const ENTRY = answered(
     at: DATE_TIME,
     actor: answered('AuditActor', {
       type: { type: 'string', enum: ['user', 'service', 'automation', 'schedule', 'import'] },
-      id: { type: 'string', description: 'Of the user, automation, …; of the service the name of its part.' },
+      id: {
+        type: 'string',
+        description: 'Of the user, service account, automation, …; of the service itself the name of its part.',
+      },
     }),
     action: { type: 'string', description: '`created`, `changed`, `deleted`, or what else was done.' },
     noun: {

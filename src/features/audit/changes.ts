@@ -61,10 +61,17 @@ interface Said {
 
 /** The values in an event, in the forms in which resources keep them. */
 const saidBy = ({ type, data }: RecordedEvent): Said => {
-  const said = decodeJson<{ values?: JsonObject; content?: JsonObject; changes?: JsonObject } & JsonObject>(data)
+  const said = decodeJson<
+    { values?: JsonObject; sealed?: JsonObject; content?: JsonObject; changes?: JsonObject } & JsonObject
+  >(data)
   const isDeleted = /Deleted(\.v\d+)?$/.test(type)
   const isPatch = said.values === undefined && said.content === undefined && !/Created(\.v\d+)?$/.test(type)
-  const { shape, ...values } = said.values ?? said.content ?? said.changes ?? (isPatch ? {} : said)
+  // Sealed values stand beside the others; whoever shows them opens them.
+  const declared: JsonObject | undefined = said.values && {
+    ...said.values,
+    ...(said.sealed && { sealed: said.sealed }),
+  }
+  const { shape, ...values } = declared ?? said.content ?? said.changes ?? (isPatch ? {} : said)
   const shaped = shape === undefined ? values : { ...values, ...shapeFields(shape as JsonObject, isPatch) }
   return { values: shaped, isPatch, isDeleted }
 }

@@ -1,7 +1,11 @@
 import type { AuditEntry } from '../../engines/clickhouse-sql/audit.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import { categoryOf, dataOf, type RecordedEvent } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
 import { AUTOMATION_PREFIXES } from '../automations/events.ts'
 
 /** Consumer that keeps the audit log. */
@@ -17,6 +21,13 @@ export const AUDIT_LOG: TableDeclaration = {
 
 export type AuditRow = Row & Omit<AuditEntry, 'position'>
 
+/** Values of a record as the audit log shows them to the caller. */
+export type ShownInAudit = (
+  services: { tables: TableStore; keyring: Keyring },
+  caller: UserCaller,
+  values: JsonObject,
+) => Promise<JsonObject>
+
 export type ActorType = 'user' | 'service' | 'automation' | 'schedule' | 'import'
 
 /** Beside the resources: what people do to their own identity, and their signing in and out. */
@@ -25,7 +36,7 @@ const SESSIONS = 'sessions'
 /** Events that say nothing of a thing: they only keep others from writing at the same place. */
 const FENCE = /Fenced$/
 const VERSION = /\.v\d+$/
-const ACTOR_TYPES: readonly string[] = ['user', 'automation', 'schedule', 'import'] satisfies ActorType[]
+const ACTOR_TYPES: readonly string[] = ['user', 'service', 'automation', 'schedule', 'import'] satisfies ActorType[]
 
 /** Everything that is a resource is audited. */
 export const auditedNouns = (resources: readonly { noun: string }[]): ReadonlySet<string> =>
@@ -67,7 +78,7 @@ const actionOf = (noun: string, type: string): string => {
   return action[0].toLowerCase() + action.slice(1)
 }
 
-/** Whatever is no user and none of what users set up is a part of the service. */
+/** Service accounts are `service:<id>`. Whatever is no user and none of what users set up is a part of the service. */
 const actorOf = (actor = 'service'): { actorType: string; actorId: string } => {
   const colon = actor.indexOf(':')
   const type = colon < 0 ? actor : actor.slice(0, colon)

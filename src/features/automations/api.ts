@@ -19,7 +19,7 @@ export interface AutomationApiOptions
 
 /** List, read, create, replace, amend, delete, dry run and rotation of the secret. */
 export const automationRoutes = (options: AutomationApiOptions): Route[] => {
-  const writes = new AutomationWriter(options.log, options.keyring, options)
+  const writes = new AutomationWriter(options, options)
   return automationResource.routes(options, {
     writes,
     actions: [rotation(writes), dryRun(options)],

@@ -1,7 +1,9 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import {
   bool,
+  type Field,
   list,
+  newName,
   object,
   oneOf,
   optional,
@@ -9,7 +11,6 @@ import {
   text,
   time,
   withDefault,
-  type Field,
 } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
@@ -82,7 +83,7 @@ export const automationResource = defineResource({
   plural: AUTOMATIONS.name,
   tag: 'Automations',
   fields: {
-    name: text({ max: 200 }),
+    name: newName({ max: 200 }),
     event: oneOf(...Object.keys(EVENT_DATA_TYPES)),
     dataType: optional(oneOf('task', 'data', 'routingResult', 'locationHistory')),
     automationType: oneOf(...AUTOMATION_TYPES),
@@ -111,7 +112,8 @@ export const automationResource = defineResource({
   filters: {
     geofenceGroupId: {
       schema: { type: 'string', format: 'uuid' },
-      where: (geofenceGroupId) => ({ geofenceGroupId: geofenceGroupId as string }),
+      several: true,
+      where: (geofenceGroupId) => ({ geofenceGroupId: geofenceGroupId as string[] }),
     },
   },
 })

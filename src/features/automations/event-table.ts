@@ -20,7 +20,7 @@ type Members = { [member: string]: JsonSchema }
 
 const TEXT: JsonSchema = { type: 'string' }
 const NUMBER: JsonSchema = { type: 'number' }
-/** Of any content. */
+/** Any content. */
 const ANY: JsonSchema = {}
 
 const object = (properties: Members): JsonSchema => ({ type: 'object', properties })
@@ -59,7 +59,9 @@ const TASK = object({
   createdBy: ANY,
   assignedAt: DATE_TIME,
   startedAt: DATE_TIME,
+  startedBy: UUID,
   finishedAt: DATE_TIME,
+  finishedBy: UUID,
   cancelledAt: DATE_TIME,
   dueAt: DATE_TIME,
   scheduleId: UUID,

@@ -95,8 +95,8 @@ export interface RunRetryAsked {
   /** Whose stream of runs it is in. */
   partition: number
   at: number
-  /** What the run is, as it is shown; absent in what was asked before it was kept here. */
-  run?: Pick<RunReopened, 'sequence' | 'failures' | 'trigger' | 'owedAt'>
+  /** The run as it is shown. */
+  run: Pick<RunReopened, 'sequence' | 'failures' | 'trigger' | 'owedAt'>
 }
 
 export const automationStream = (automationId: string): string => `automation-${automationId}`
@@ -118,7 +118,7 @@ export type SkipReason = 'historical' | 'loop' | 'overflow' | 'deactivated' | 'h
 export interface Subject {
   type: 'tracker' | 'task' | 'record' | 'routingResult'
   id: string
-  /** Of a task: the hub that it was in then, whose users have its runs listed. */
+  /** Hub that a task was in then: its users have the runs listed. */
   hubId?: string
 }
 
@@ -136,9 +136,9 @@ export interface RunTrigger {
   position?: number
   /** How many automations led to the event, and how many runs each of its runs may lead to; absent for one that none led to. */
   chain?: Chain
-  /** Of geofence events. */
+  /** Present for geofence events. */
   geofence?: { geofenceId: string; geofenceGroupId: string; cause: string }
-  /** Of trips. */
+  /** Present for trip events. */
   trip?: { explicit: boolean; startedAt: number; finishedAt?: number; distance: number }
   /** Where the tracker was. */
   point?: { recordedAt: number; lat: number; lng: number; [measure: string]: unknown }
@@ -167,8 +167,8 @@ export interface AttemptMade {
   runId: string
   automationId: string
   organizationId: string
-  /** When the run was owed; absent in attempts from before it was kept here. */
-  owedAt?: number
+  /** When the run was owed. */
+  owedAt: number
   at: number
   durationMs: number
   /** Only of what goes out over HTTP. */
@@ -196,8 +196,7 @@ export interface RunsSkipped {
   automationId: string
   organizationId: string
   reason: SkipReason
-  /** `owedAt` is absent in what was skipped before it was kept here. */
-  runs: { runId: string; owedAt?: number }[]
+  runs: { runId: string; owedAt: number }[]
 }
 
 export interface RunReopened {
@@ -217,51 +216,7 @@ export const partitionOfRuns = (stream: string): number => Number(stream.slice(r
 export const runIdOf = (trigger: RunTrigger, automationId: string): string =>
   idFrom('run', trigger.sourceId, trigger.event, automationId)
 
-/** Types of the facts of runs, those under old names too. */
-export const RUN_FACTS: readonly string[] = [
-  RUNS_OWED,
-  'runsOwed.v1',
-  ATTEMPTS_MADE,
-  RUNS_SKIPPED,
-  'runsSkipped.v1',
-  RUN_REOPENED,
-  'runReopened.v1',
-]
+export const RUN_FACTS: readonly string[] = [RUNS_OWED, ATTEMPTS_MADE, RUNS_SKIPPED, RUN_REOPENED]
 
-/** A fact of `automation-runs-<partition>`; what was stored under an old name comes as it is called now. */
-export const runFactOf = (event: RecordedEvent): Fact => {
-  const { type } = event
-  // Whoever keeps runs changes what it holds of them: nobody shares it.
-  const data = decodeJson(event.data)
-  if (type === 'runsOwed.v1') {
-    const { sourceRevision, owed, ...rest } = data as RunsOwedV1
-    const triggers = owed.map((one) => ({ ...one, trigger: currentTrigger(one.trigger) }))
-    const source: Pick<RunsOwed, 'source' | 'sourceAt'> = { source: 'transitions', sourceAt: sourceRevision }
-    return { type: RUNS_OWED, data: { ...rest, ...source, owedAt: event.loggedAt, owed: triggers } satisfies RunsOwed }
-  }
-  if (type === 'runsSkipped.v1') {
-    const { runIds, ...rest } = data as RunsSkippedV1
-    return { type: RUNS_SKIPPED, data: { ...rest, runs: runIds.map((runId) => ({ runId })) } satisfies RunsSkipped }
-  }
-  if (type === 'runReopened.v1') {
-    const old = data as RunReopenedV1
-    const now = { ...old, trigger: currentTrigger(old.trigger), owedAt: event.loggedAt }
-    return { type: RUN_REOPENED, data: now satisfies RunReopened }
-  }
-  return { type, data }
-}
-
-/** A trigger as it is kept now; before, all were about trackers. */
-export const currentTrigger = (trigger: RunTrigger | TriggerV1): RunTrigger => {
-  if (!('trackerId' in trigger)) return trigger
-  const { trackerId, ...rest } = trigger
-  return { ...rest, subject: { type: 'tracker', id: trackerId } }
-}
-
-type TriggerV1 = Omit<RunTrigger, 'subject' | 'revision'> & { trackerId: string }
-type RunsOwedV1 = Omit<RunsOwed, 'source' | 'sourceAt' | 'owedAt' | 'owed'> & {
-  sourceRevision: number
-  owed: { trigger: TriggerV1; runs: { automationId: string; reason?: SkipReason }[] }[]
-}
-type RunsSkippedV1 = Omit<RunsSkipped, 'runs'> & { runIds: string[] }
-type RunReopenedV1 = Omit<RunReopened, 'trigger' | 'owedAt'> & { trigger: TriggerV1 }
+/** A fact of `automation-runs-<partition>`. Whoever keeps runs changes what it holds of them: nobody shares it. */
+export const runFactOf = ({ type, data }: RecordedEvent): Fact => ({ type, data: decodeJson(data) })

@@ -3,9 +3,12 @@ import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { isObject, type JsonObject } from '../../kernel/json.ts'
-import { handleCommand, loadState, type Handled, type Prepare } from '../../kit/commands/handle-command.ts'
+import { handleCommand, type Handled, type Prepare } from '../../kit/commands/handle-command.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
-import { createSchema, pickWithNull } from '../../kit/resource/declaration.ts'
+import { type Quotas, withinQuotas } from '../../kit/quotas/quotas.ts'
+import { createSchema, pickWithNull, type ResourceServices } from '../../kit/resource/declaration.ts'
+import { heldSchema } from '../../kit/resource/new-names.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import {
   assertVersion,
@@ -22,33 +25,41 @@ import { checkAutomation, type Checked, type CheckOptions } from './check-automa
 import { automationResource } from './declaration.ts'
 import { automationStream, type AutomationContent } from './events.ts'
 import { newSecret, openDetails, openSecrets, PREVIOUS_SECRET_MS, sealDetails, sealSecret } from './sealed.ts'
-import type { AutomationRow } from './views.ts'
+import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
-const wholeBody = compileCheck(createSchema(automationResource.declaration))
+const wholeBody = compileCheck(heldSchema(createSchema(automationResource.declaration)))
 
 /** The writes of automations, below their routes. */
 export class AutomationWriter implements ResourceWrites {
   private readonly log: EventLog
   private readonly keyring: Keyring
+  private readonly quotas: Quotas | undefined
   private readonly check: CheckOptions
 
-  constructor(log: EventLog, keyring: Keyring, check: CheckOptions) {
+  constructor({ log, keyring, quotas }: Pick<ResourceServices, 'log' | 'keyring' | 'quotas'>, check: CheckOptions) {
     this.log = log
     this.keyring = keyring
+    this.quotas = quotas
     this.check = check
   }
 
-  /** The same `_id` and content again answer what is there, with the secret to a repeat of the same request alone. @throws Failure invalid, conflict, not_available. */
+  /** The same `_id` and content again answer what is there, with the secret to a repeat of the same request alone. @throws Failure invalid, conflict, quota, not_available. */
   async create(origin: WriteOrigin, { _id, ...wanted }: JsonObject): Promise<Written> {
     const caller = editorOf(origin)
     const { organizationId, now: at } = origin
     const id = ((_id as string | undefined) ?? origin.ids.next()).toLowerCase()
     const secret = newSecret(this.keyring, origin.ids.next())
-    const { wrote, state } = await this.command(origin, id, async ({ first }) => {
-      const content = this.seal(await checkAutomation(this.check, caller, wanted), first?.content)
-      const sealed = sealSecret(this.keyring, secret)
-      return { type: 'create', data: { _id: id, organizationId, content, secret: sealed, editorId: caller.userId, at } }
-    })
+    const { wrote, state } = await withinQuotas(this.quotas, organizationId, (take) =>
+      this.command(origin, id, async ({ first }) => {
+        const content = this.seal(await checkAutomation(this.check, caller, wanted), first?.content)
+        if (first === undefined) await take(AUTOMATIONS.name)
+        const sealed = sealSecret(this.keyring, secret)
+        return {
+          type: 'create',
+          data: { _id: id, organizationId, content, secret: sealed, editorId: caller.userId, at },
+        }
+      }),
+    )
     const row = live(state, organizationId)
     return { row, wrote, ...((await this.signsWith(id, secret)) && this.told(row, secret)) }
   }

@@ -3,18 +3,20 @@ import { STREAM_PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
-import { handleCommand, loadState, stateBy, type Handled } from '../../kit/commands/handle-command.ts'
-import { metadataOf, userOf } from '../../kit/http/request-context.ts'
+import type { Handled } from '../../kit/commands/handle-command.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/asking.ts'
+import { jobDecider, type JobState } from '../../kit/jobs/life.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
-import { backtestDecider, type BacktestQuestion, type BacktestState, type RunBacktest } from './backtest.ts'
-import { backtestStream, packIds, type FoundTransition } from './events.ts'
+import type { BacktestQuestion, RunBacktest } from './backtest.ts'
+import { packIds, type FoundTransition } from './events.ts'
 import { listBacktestsRoute, type ListServices } from './list-backtests.ts'
-import type { BacktestPlaces } from './places.ts'
 import { readResult } from './read-result.ts'
 import { BACKTEST_BODY, BACKTEST_ID, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { TRANSITION, TRANSITION_EXAMPLE } from '../transitions/schemas.ts'
 import type { GroupRules } from '../geofences/events.ts'
-import { backtestShown, seesBacktest, type BacktestRow } from './views.ts'
+import { BACKTEST, backtestShown, seesBacktest, type BacktestRow } from './views.ts'
 
 export interface BacktestServices extends Pick<ListServices, 'tables'> {
   log: EventLog
@@ -24,7 +26,7 @@ export interface BacktestServices extends Pick<ListServices, 'tables'> {
     geofenceId: string,
   ): Promise<Pick<BacktestQuestion, 'geofenceId' | 'geofenceGroupId' | 'geofenceVersion'>>
   runBacktest: RunBacktest
-  places: BacktestPlaces
+  places: JobPlaces
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** A transition as `GET /geofence-events` shows it. */
   show(transition: FoundTransition): object
@@ -82,8 +84,8 @@ const askRoute = (services: BacktestServices): Route =>
       if (asked.from > asked.to) throw invalid('/to', 'must not be before from')
       const caller = userOf(request)
       const backtestId = request.ids.next()
-      const before = request.ids.isRepeat === true ? await jobBefore(services, backtestId) : undefined
-      if (before !== undefined) return before
+      const before = request.ids.isRepeat === true ? await askedBefore(services.log, BACKTEST, backtestId) : undefined
+      if (before !== undefined) return accepted(before)
       const question = {
         ...asked,
         ...(await services.findGeofence(caller, request.params.geofenceId)),
@@ -97,20 +99,14 @@ const askRoute = (services: BacktestServices): Route =>
     },
   })
 
-/** The answer of a request that asked for a job before it was cut short. */
-const jobBefore = async ({ log }: BacktestServices, backtestId: string): Promise<Reply | undefined> => {
-  const asked = await stateBy(log, backtestStream(backtestId), backtestDecider(backtestId), () => true)
-  return asked?.state.row && accepted(asked)
-}
-
-const accepted = ({ state, wrote }: Pick<Handled<BacktestState>, 'state' | 'wrote'>): Reply => {
+const accepted = ({ state, wrote }: Pick<Handled<JobState<BacktestRow>>, 'state' | 'wrote'>): Reply => {
   const row = state.row as BacktestRow
   const location = `/api/v3/geofence/${row.geofenceId}/backtest/${row._id}`
   return { status: 202, body: { data: backtestShown(row) }, headers: { location }, wrote }
 }
 
 const requestJob = async (
-  { log, places }: BacktestServices,
+  services: BacktestServices,
   request: RouteRequest<never, BacktestBody>,
   backtestId: string,
   { caller, geofenceId, geofenceGroupId, geofenceVersion, from, to, trackerIds }: BacktestQuestion,
@@ -131,22 +127,7 @@ const requestJob = async (
     at: request.now,
     ...(trackerIds !== undefined && { trackerIds: packIds(trackerIds) }),
   }
-  await places.keep(organizationId, backtestId)
-  try {
-    const context = { ids: request.ids, metadata: metadataOf(request) }
-    return accepted(
-      await handleCommand(
-        log,
-        backtestStream(backtestId),
-        backtestDecider(backtestId),
-        { kind: 'request', requested },
-        context,
-      ),
-    )
-  } catch (error) {
-    places.release(organizationId, backtestId)
-    throw error
-  }
+  return accepted(await askJob(services, BACKTEST, request, backtestId, requested))
 }
 
 const TRANSITION_MEMBERS = Object.keys(TRANSITION.properties as object)
@@ -248,12 +229,8 @@ const deleteRoute = (services: BacktestServices): Route =>
     params: JOB_PARAMS,
     answers: { 200: { description: 'It has ended, and is not there any more.' } },
     handler: async (request) => {
-      const { _id, organizationId } = await findJob(services, request)
-      const command = { kind: 'delete', organizationId, at: request.now } as const
-      const { wrote } = await handleCommand(services.log, backtestStream(_id), backtestDecider(_id), command, {
-        ids: request.ids,
-        metadata: metadataOf(request),
-      })
+      const job = await findJob(services, request)
+      const { wrote } = await endJob(services.log, BACKTEST, request, job, 'delete')
       return { wrote }
     },
   })
@@ -267,7 +244,7 @@ const findJob = async (
   const { geofenceId, backtestId } = request.params
   const {
     state: { row },
-  } = await loadState(log, backtestStream(backtestId), backtestDecider(backtestId))
+  } = await loadState(log, BACKTEST.stream(backtestId), jobDecider(BACKTEST, backtestId))
   if (
     row === undefined ||
     row.organizationId !== caller.organizationId ||

@@ -1,54 +1,32 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import type { Fact } from '../../kernel/event.ts'
-import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import type { TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
+import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
 import type { GroupRules } from '../geofences/events.ts'
-import {
-  BACKTEST_DELETED,
-  BACKTEST_FAILED,
-  BACKTEST_FINISHED,
-  BACKTEST_PROGRESSED,
-  BACKTEST_REQUESTED,
-  BACKTEST_STARTED,
-  unpackIds,
-  type BacktestDeleted,
-  type BacktestFailed,
-  type BacktestFinished,
-  type BacktestProgressed,
-  type BacktestRequested,
-  type BacktestResult,
-  type BacktestStarted,
-} from './events.ts'
+import { type BacktestRequested, type BacktestResult, unpackIds } from './events.ts'
 
-export type BacktestStatus = 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
-
-export interface BacktestRow extends Row {
-  _id: string
-  organizationId: string
+/** Its `total` are points: an estimate until it is completed. */
+export interface BacktestRow extends JobRow<BacktestResult> {
   userId: string
   geofenceId: string
   geofenceGroupId: string
   geofenceVersion: number
-  status: BacktestStatus
-  /** How many attempts began. */
-  attempt: number
-  /** Points that it reads: an estimate until it is completed. */
-  total: number
-  processed: number
   /** ms since the epoch, inclusive. */
   from: number
   to: number
   /** How many trackers were named; absent: all that the user sees. */
   trackers?: number
   rules: GroupRules
-  result?: BacktestResult
-  error?: { code: string; message: string }
-  /** ms since the epoch. */
-  createdAt: number
-  updatedAt: number
-  /** How many events its stream has. */
-  version: number
 }
+
+/** A back-test that is a job; streams `backtest-<id>`. */
+export const BACKTEST = defineJob<BacktestRequested, BacktestRow>({
+  kind: 'backtest',
+  row: ({ trackerIds, hubIds: _hubIds, at: _at, ...asked }) => ({
+    ...asked,
+    ...(trackerIds !== undefined && { trackers: unpackIds(trackerIds).length }),
+  }),
+})
 
 export const BACKTESTS: TableDeclaration = {
   name: 'backtests',
@@ -57,50 +35,7 @@ export const BACKTESTS: TableDeclaration = {
   range: ['createdAt'],
 }
 
-export const hasEnded = ({ status }: BacktestRow): boolean => status !== 'queued' && status !== 'processing'
-
-/** The row after one more event of its stream; undefined once it is deleted. */
-export const evolveBacktest = (
-  id: string,
-  row: BacktestRow | undefined,
-  { type, data }: Fact,
-): BacktestRow | undefined => {
-  if (type === BACKTEST_REQUESTED) return requestedRow(id, data as BacktestRequested)
-  if (row === undefined || type === BACKTEST_DELETED) return undefined
-  const next = { ...row, version: row.version + 1, updatedAt: (data as { at: number }).at }
-  switch (type) {
-    case BACKTEST_STARTED:
-      return { ...next, status: 'processing', attempt: (data as BacktestStarted).attempt, processed: 0 }
-    case BACKTEST_PROGRESSED:
-      return { ...next, processed: (data as BacktestProgressed).processed }
-    case BACKTEST_FINISHED: {
-      const { processed, result } = data as BacktestFinished
-      return { ...next, status: 'completed', total: processed, processed, result }
-    }
-    case BACKTEST_FAILED: {
-      const { code, message } = data as BacktestFailed
-      return { ...next, status: 'failed', error: { code, message } }
-    }
-    default:
-      return next
-  }
-}
-
-const requestedRow = (_id: string, { trackerIds, hubIds: _hubIds, at, ...asked }: BacktestRequested): BacktestRow => ({
-  _id,
-  ...asked,
-  ...(trackerIds !== undefined && { trackers: unpackIds(trackerIds).length }),
-  status: 'queued',
-  attempt: 0,
-  processed: 0,
-  createdAt: at,
-  updatedAt: at,
-  version: 1,
-})
-
-/** What its deletion says of one that had not ended: the row as those who watch it see it last. */
-export const cancelledRow = (deleted: BacktestDeleted): BacktestRow | undefined =>
-  deleted.cancelled && ({ ...deleted.cancelled, status: 'cancelled', updatedAt: deleted.at } as BacktestRow)
+export const BACKTEST_BOUNDS: JobBounds = { table: BACKTESTS, plural: 'back-tests', organizationMax: 10 }
 
 /** A back-test as its GET and the live channel show it. */
 export const backtestShown = (row: BacktestRow): { [member: string]: unknown } => {
@@ -144,3 +79,9 @@ export const backtestShown = (row: BacktestRow): { [member: string]: unknown } =
 /** Whoever asked for it may read it, and whoever sees every hub: it counts points of trackers that others may not see. */
 export const seesBacktest = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
   caller.hubIds === 'all' || caller.userId === userId
+
+export const BACKTEST_VIEW: JobView<BacktestRow> = {
+  kind: BACKTEST,
+  shown: backtestShown,
+  sees: (caller, { userId }) => seesBacktest(caller, userId),
+}

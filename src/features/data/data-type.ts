@@ -4,15 +4,16 @@ import { assertNoFaults, Failure, invalid } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
+  type Field,
+  integer,
   list,
+  newName,
   object,
   oneOf,
   optional,
-  integer,
   reference,
   text,
   withDefault,
-  type Field,
 } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { PresentContext, WriteContext } from '../../kit/resource/declaration.ts'
@@ -39,8 +40,8 @@ const field = object({
       'The field as it was read: with it, a field that has another name now keeps its values.',
     ),
   ),
-  name: text({ max: 50, pattern: FIELD_NAME }),
-  label: optional(text({ max: 100 })),
+  name: newName({ max: 50, pattern: FIELD_NAME }),
+  label: optional(newName({ max: 100 })),
   unique: optional({ schema: { type: 'boolean' } }),
   ...ruleFields(FIELD_TYPES),
 })
@@ -53,7 +54,7 @@ export const dataType = defineResource({
   tag: 'Data',
   paths: { one: '/data-type', many: '/data-types' },
   fields: {
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     type: withDefault(
       described(text({ max: 50 }), '`customer`, `product`, `employee`, `other`, or a word of your own.'),
       'other',

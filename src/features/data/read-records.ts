@@ -34,7 +34,9 @@ const shape: ListShape = {
   ...declared,
   inner: 'values',
   searchable: true,
+  several: ['_id'],
   filters: {
+    _id: { type: 'string', format: 'uuid' },
     dataTypeId: { type: 'string', format: 'uuid' },
     invalid: {
       type: 'boolean',
@@ -93,7 +95,7 @@ const listRoute = (services: Services): Route =>
       const question = only === undefined ? plainQuestion(request.query) : recordQuestion(caller, only, request.query)
       const own = withFields(caller, types, request.query)
       return answerList(
-        { ...shape, filters: {} },
+        { ...shape, filters: { _id: shape.filters._id } },
         {
           tables,
           scope: caller.organizationId,

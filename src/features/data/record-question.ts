@@ -81,7 +81,7 @@ export const asksForValues = (query: ListQuery): boolean =>
   Object.keys(query).some((name) => name.startsWith(VALUES)) || query.sortBy?.startsWith(VALUES) === true
 
 interface Asked {
-  /** Of the parameter. */
+  /** Name of the parameter. */
   name: string
   field: StoredField
   bound?: 'from' | 'to' | 'sort'
@@ -122,6 +122,9 @@ const askedValue = ({ type, options }: StoredField, text: string, path: string):
     type === 'options' ? { type: 'text' as const } : type === 'option' ? { type: 'text' as const, options } : { type }
   const fault = valueFault(bare, value)
   if (fault !== undefined) throw invalid(path, fault)
+  // A value that was an option before is still found; several in one text never were one.
+  if (options?.includes(text) === false && text.includes(','))
+    throw invalid(path, `must be one of ${options.join(', ')}`)
   return keptValue(bare, value)
 }
 

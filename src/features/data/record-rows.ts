@@ -103,7 +103,7 @@ const applyCheck = async (
     const pause = breathe()
     if (pause !== undefined) await pause
     const row = await rows.get<RecordRow>(RECORDS, organizationId, id)
-    if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id) && namesAny(shape, row))
+    if (row !== undefined) putIndexed(rows, shape, row, invalidIds.includes(id))
   }
   const place = { rows, organizationId, shape }
   const { hasShared: hadShared = false, ...others } = check
@@ -116,11 +116,7 @@ const applyCheck = async (
   } else if (areShared && !hadShared) rows.put(CHECKS.name, organizationId, dataTypeId, { ...check, hasShared: true })
 }
 
-/** Checks of earlier versions, which are still in the log, named also those that share a value. */
-const namesAny = ({ fields }: Shape, { values }: RecordRow): boolean =>
-  fields.some(({ _id, type }) => type === 'reference' && valueIn(values, _id) !== undefined)
-
-/** Of the records that it names those that a field of its type names now. */
+/** Records that it names by a field that its type still has. */
 const stillNamed = ({ fields }: Shape, { values, recordIds }: RecordRow): readonly string[] => {
   const named = fields.flatMap(({ type, _id }) => (type === 'reference' ? [valueIn(values, _id)] : []))
   return recordIds.filter((id) => named.includes(id))

@@ -146,6 +146,11 @@ export class RecordWriter implements ResourceWrites {
     return this.writer.delete(origin, deletion)
   }
 
+  /** What the same request made under that id before. */
+  madeBefore(origin: WriteOrigin, id: string): Promise<Written | undefined> {
+    return this.writer.madeBefore(origin, id)
+  }
+
   /** The record that has this primary key, also one that the index does not have yet; undefined where none has it. */
   async idByKey(organizationId: string, type: DataTypeRow, key: Json): Promise<string | undefined> {
     const { tables, log, keyring } = this.services

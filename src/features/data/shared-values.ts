@@ -16,7 +16,7 @@ const AT_ONCE = 16
 interface Place {
   rows: Rows
   organizationId: string
-  /** Of the records' type. */
+  /** Shape of the records' type. */
   shape: Shape
 }
 

@@ -94,7 +94,7 @@ export const shownRecord = <R extends Row>(
 export const CHECKS: TableDeclaration = { name: 'dataChecks', version: 1, equality: [] }
 
 export interface CheckRow extends Row {
-  /** Of the type. */
+  /** Version of the type. */
   version: number
   primaryKey: string
   fields: StoredField[]

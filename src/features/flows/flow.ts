@@ -3,16 +3,17 @@ import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import {
   bool,
+  type Field,
   id,
   lines,
   list,
+  newName,
   object,
   optional,
   record,
   reference,
   text,
   withDefault,
-  type Field,
 } from '../../kernel/schema.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
@@ -43,14 +44,14 @@ const ID = '^[a-zA-Z][a-zA-Z0-9_]{0,49}$'
 
 const component = object({
   id: text({ max: 50, pattern: ID }),
-  label: optional(text({ max: 100 })),
+  label: optional(newName({ max: 100 })),
   readOnly: optional({ schema: { type: 'boolean' } }),
   ...ruleFields(VALUE_TYPES),
 })
 
 const step = object({
   id: text({ max: 50, pattern: ID }),
-  name: text({ max: 100 }),
+  name: newName({ max: 100 }),
   components: list(component, { max: COMPONENTS_MAX }),
 })
 
@@ -64,7 +65,7 @@ export const flow = defineResource({
   plural: FLOWS,
   tag: 'Flows',
   fields: {
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     description: optional(lines({ max: 2_000 })),
     isActive: withDefault(bool(), true),
     steps: list(step, { min: 1, max: STEPS_MAX }),

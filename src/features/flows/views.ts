@@ -39,7 +39,7 @@ const KEY = '~'
 
 export const keptMapping = ({ _id }: DataTypeRow['fields'][number]): string => KEY + _id
 
-/** The field that a mapping means; flows of earlier versions of Waymark keep its name. */
+/** The field that a mapping means: flows keep its id, bodies say its name. */
 export const mappedField = ({ fields }: DataTypeRow, kept: string): DataTypeRow['fields'][number] | undefined =>
   kept.startsWith(KEY) ? fields.find((field) => keptMapping(field) === kept) : fieldNamed(fields, kept)
 

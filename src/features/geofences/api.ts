@@ -31,23 +31,24 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
     ...geofenceGroup.routes(services),
     ...geofence.routes(services, {
       writes: new GeofenceWriter(services),
-      where: ({ bbox, _id }, { organizationId }) => inBox(boxes, organizationId, bbox as string, _id as string),
+      where: ({ bbox, _id }, { organizationId }) => inBox(boxes, organizationId, bbox as string, _id as string[]),
     }),
     { ...importRoute(services), rollout: 'geofences', settles: () => IN_FORCE, settleTimeoutMs: HOUR_MS },
   ]
 }
 
-/** The geofences that `bbox` leaves, of the one that `_id` asks for if it does. */
+/** The geofences that `bbox` leaves, of those that `_id` asks for if it does. */
 const inBox = async (
   boxes: GeofenceBoxes,
   organizationId: string,
   bbox: string | undefined,
-  id: string | undefined,
+  ids: readonly string[] | undefined,
 ): Promise<Find['where']> => {
   if (bbox === undefined) return undefined
   const there = await boxes.meeting(organizationId, boxParameter(bbox))
   if (there === 'all') return undefined
-  return { _id: id === undefined ? there : there.filter((one) => one === id) }
+  const asked = ids?.map((id) => id.toLowerCase())
+  return { _id: asked === undefined ? there : there.filter((one) => asked.includes(one)) }
 }
 
 const importRoute = (services: GeofenceServices): Route =>
@@ -76,6 +77,7 @@ const importRoute = (services: GeofenceServices): Route =>
           data: {
             created: 2,
             rejected: [{ index: 1, code: 'invalid', message: '/geometry/coordinates/0 must be closed' }],
+            rejectedTotal: 1,
           },
         },
       },
@@ -86,7 +88,7 @@ const importRoute = (services: GeofenceServices): Route =>
       await assertExists(services.tables, GEOFENCE_GROUPS, organizationId, geofenceGroupId, '/geofenceGroupId')
       const { body: bytes, now, ids, signal } = request
       const metadata = metadataOf(request)
-      const { wrote, ...data } = await importGeofences(services.log, services.shapes, {
+      const { wrote, ...data } = await importGeofences(services, services.shapes, {
         bytes,
         nameProperty,
         organizationId,
@@ -102,11 +104,12 @@ const importRoute = (services: GeofenceServices): Route =>
 
 const IMPORT_RESULT = answered('GeofenceImportResult', {
   created: { type: 'integer' },
+  rejectedTotal: { type: 'integer', description: 'Of all features; those after the first 10,000 are counted only.' },
   rejected: {
     type: 'array',
     items: answered('RejectedFeature', {
       index: { type: 'integer', description: 'Of the feature in the file, from 0.' },
-      code: { type: 'string' },
+      code: { type: 'string', enum: ['invalid', 'quota'] },
       message: { type: 'string' },
     }),
   },

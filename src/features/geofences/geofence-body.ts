@@ -1,6 +1,6 @@
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
-import { bool, optional, reference, text, withDefault, type Fields } from '../../kernel/schema.ts'
+import { bool, type Fields, newName, optional, reference, withDefault } from '../../kernel/schema.ts'
 import type { ShapeInput } from '../../geo/shape.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import type { GeofenceValues } from './events.ts'
@@ -33,7 +33,7 @@ const CENTER: JsonSchema = {
 }
 
 export const GEOFENCE_FIELDS: Fields = {
-  name: text({ max: NAME_MAX }),
+  name: newName({ max: NAME_MAX }),
   geofenceGroupId: reference(GEOFENCE_GROUPS),
   geometry: optional({ schema: GEOMETRY }),
   center: optional({ schema: CENTER }),

@@ -21,7 +21,7 @@ import {
 import { formatTime } from '../../kit/http/request-context.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
-import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
 
@@ -39,7 +39,7 @@ export const geofenceRows: RowSource = {
 }
 
 const create = (event: RecordedEvent, id: string, rows: Rows): void => {
-  const { organizationId, at, name, geofenceGroupId, isActive, ...rest } = decodeJson<GeofenceCreated>(event.data)
+  const { organizationId, at, name, geofenceGroupId, isActive, ...rest } = dataOf<GeofenceCreated>(event)
   const createdAt = formatTime(at)
   const row: GeofenceRow = {
     _id: id,
@@ -57,7 +57,7 @@ const create = (event: RecordedEvent, id: string, rows: Rows): void => {
 }
 
 const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<void> => {
-  const { organizationId, at, changes } = decodeJson<GeofenceChanged>(event.data)
+  const { organizationId, at, changes } = dataOf<GeofenceChanged>(event)
   const row = await rows.get<GeofenceRow>(GEOFENCES.name, organizationId, id)
   if (row === undefined) return
   const { shape, attributes, ...rest } = changes
@@ -80,7 +80,7 @@ const change = async (event: RecordedEvent, id: string, rows: Rows): Promise<voi
 }
 
 const remove = (event: RecordedEvent, id: string, rows: Rows): void => {
-  const { organizationId, at } = decodeJson<GeofenceDeleted>(event.data)
+  const { organizationId, at } = dataOf<GeofenceDeleted>(event)
   rows.delete(GEOFENCES.name, organizationId, id)
   rows.delete(GEOFENCE_DETAILS.name, organizationId, id)
   rows.put(GEOFENCE_BOXES.name, organizationId, id, { position: event.position }, at + BOX_DELETED_MS)

@@ -1,11 +1,12 @@
-import { keptShape } from '../../geo/shape.ts'
+import { keptShape, positionsOf } from '../../geo/shape.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { handleCommand, type Prepare } from '../../kit/commands/handle-command.ts'
+import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import { type TakePlace, withinQuotas } from '../../kit/quotas/quotas.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import {
@@ -22,7 +23,7 @@ import { GEOFENCE_FIELDS, patched, valuesOf } from './geofence-body.ts'
 import { geofence, type GeofenceCommand, type GeofenceState } from './geofence.ts'
 import { flat } from './import-features.ts'
 import type { ShapeChecker } from './shape-checker.ts'
-import { detailsOf } from './views.ts'
+import { detailsOf, GEOFENCES, POSITIONS } from './views.ts'
 
 const wholeBody = compileCheck(objectSchema(GEOFENCE_FIELDS))
 
@@ -37,20 +38,28 @@ export class GeofenceWriter implements ResourceWrites {
   async create(origin: WriteOrigin, { _id, ...body }: JsonObject): Promise<Written> {
     const id = (_id as string | undefined)?.toLowerCase() ?? origin.ids.next()
     const { organizationId, now: at } = origin
-    return this.handle(id, origin, async () => {
-      return { kind: 'create', organizationId, values: await this.checked(origin, valuesOf(body), undefined), at }
+    return this.handle(id, origin, async ({ status }, _version, take) => {
+      const values = await this.checked(origin, valuesOf(body), undefined)
+      if (status === 'absent') {
+        await take(GEOFENCES.name)
+        await take(POSITIONS, positionsOf(values.shape))
+      }
+      return { kind: 'create', organizationId, values, at }
     })
   }
 
-  /** @throws Failure not_found, invalid, stale_version, conflict, overloaded. */
+  /** @throws Failure not_found, invalid, stale_version, conflict, quota, overloaded. */
   change(origin: WriteOrigin, { id, kind, body, expectedVersion }: Change): Promise<Written> {
     const { organizationId, now } = origin
-    return this.handle(id, origin, async (state, version) => {
+    return this.handle(id, origin, async (state, version, take) => {
       const before = liveValues(state, organizationId)
       assertVersion(expectedVersion, version)
       const whole = writable(kind === 'replace' ? body : patched(before, writable(body)))
       assertValid(wholeBody, whole)
-      return { kind: 'change', organizationId, values: await this.checked(origin, valuesOf(whole), before), at: now }
+      const values = await this.checked(origin, valuesOf(whole), before)
+      const more = positionsOf(values.shape) - positionsOf(before.shape)
+      if (more > 0) await take(POSITIONS, more)
+      return { kind: 'change', organizationId, values, at: now }
     })
   }
 
@@ -72,18 +81,20 @@ export class GeofenceWriter implements ResourceWrites {
     const [named, known] = [values, before].map((some) => some && { geofenceGroupId: some.geofenceGroupId })
     await assertReferences(geofenceResource.declaration, this.services, caller, organizationId, named ?? {}, known)
     if (JSON.stringify(values.shape) === JSON.stringify(before?.shape)) return values
-    await this.services.shapes.assertValid(values.shape)
+    await this.services.shapes.assertValid(organizationId, values.shape)
     return { ...values, shape: keptShape(flat(values.shape)) }
   }
 
   private async handle(
     id: string,
-    { ids, metadata }: WriteOrigin,
-    command: Prepare<GeofenceState, GeofenceCommand>,
+    { organizationId, ids, metadata }: WriteOrigin,
+    command: (state: GeofenceState, version: number, take: TakePlace) => Promise<GeofenceCommand>,
   ): Promise<Written> {
     const context = { ids, metadata }
-    const { log } = this.services
-    const { state, version, wrote } = await handleCommand(log, geofenceStream(id), geofence, command, context)
+    const { log, quotas } = this.services
+    const { state, version, wrote } = await withinQuotas(quotas, organizationId, (take) =>
+      handleCommand(log, geofenceStream(id), geofence, (before, at) => command(before, at, take), context),
+    )
     return { row: rowOfState(id, state, version), wrote }
   }
 }

@@ -1,6 +1,6 @@
 import { defineResource } from '../../kit/resource/resource.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { integer, lines, number, object, optional, text } from '../../kernel/schema.ts'
+import { integer, lines, newName, number, object, optional } from '../../kernel/schema.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { ANNOUNCE_FENCES } from '../locations/events.ts'
 import { GROUP_NOUN, type GroupRules } from './events.ts'
@@ -21,7 +21,7 @@ export const geofenceGroup = defineResource({
   tag: 'Geofences',
   paths: { one: '/geofence-group', many: '/geofence-groups' },
   fields: {
-    name: text({ max: 200 }),
+    name: newName({ max: 200 }),
     description: optional(lines({ max: 2_000 })),
     maxAccuracy: optional(number({ min: 0, max: 1_000_000 })),
     debounce: optional(

@@ -1,9 +1,10 @@
-import { keptShape, type ShapeInput } from '../../geo/shape.ts'
+import { keptShape, positionsOf, type ShapeInput } from '../../geo/shape.ts'
 import { validateShape } from '../../geo/validate-shape.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { isObject, type JsonObject } from '../../kernel/json.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
 import type { GeofenceCreated } from './events.ts'
+import { FeatureScanner, ScanError, type Span } from './feature-scanner.ts'
 import { assertAttributes, assertShallow, NAME_MAX, shapeOf } from './geofence-body.ts'
 
 export interface ImportRequest {
@@ -23,13 +24,21 @@ export interface ImportRequest {
 
 export interface RejectedFeature {
   index: number
-  code: 'invalid'
+  code: 'invalid' | 'quota'
   message: string
 }
 
+/** A good feature. */
+export interface CheckedFeature {
+  index: number
+  geofenceId: string
+  positions: number
+  /** `geofenceCreated`, encoded. */
+  data: Uint8Array
+}
+
 export interface ImportStep {
-  /** `geofenceCreated` of each good feature, encoded, with its id. */
-  created: { geofenceId: string; data: Uint8Array }[]
+  created: CheckedFeature[]
   rejected: RejectedFeature[]
   /** The first feature that is left; the number of all when none is. */
   next: number
@@ -38,36 +47,48 @@ export interface ImportStep {
 const GEOMETRY_MEMBERS = ['type', 'coordinates', 'bbox']
 /** A step ends when its events have so many bytes. */
 const STEP_BYTES = 512 * 1024
+/** Size of one feature in the file: as many positions as a geofence may have, however they are set out. */
+const FEATURE_BYTES_MAX = 8 * 1024 * 1024
 
 /** A file that is being imported, in the worker. */
 export class OpenImport {
   readonly total: number
-  private readonly features: unknown[]
+  private readonly bytes: Uint8Array
+  private readonly features: Iterator<Span>
   private readonly request: ImportRequest
   private readonly progress: Int32Array
   private at: number
 
-  private constructor(features: unknown[], request: ImportRequest) {
-    this.features = features
-    this.total = features.length
+  private constructor(request: ImportRequest, scanner: FeatureScanner, list: Span, total: number) {
+    this.bytes = new Uint8Array(request.bytes)
+    this.features = scanner.items(list)
+    this.total = total
     this.request = request
     this.progress = new Int32Array(request.progress)
     this.at = request.from
+    for (let i = 0; i < this.at; i++) this.features.next()
   }
 
   /** Answers what is wrong with the file as a whole, if something is. */
   static of(request: ImportRequest): OpenImport | string {
-    let collection: unknown
+    const bytes = new Uint8Array(request.bytes)
+    const scanner = new FeatureScanner(bytes)
+    let [type, list, total]: [unknown, Span | undefined, number] = [undefined, undefined, 0]
     try {
-      // Copied: a decoder takes no shared memory.
-      collection = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array(request.bytes).slice()))
+      for (const { key, value } of scanner.members()) {
+        const name = parsed(bytes, key)
+        if (name === 'type') type = parsed(bytes, value)
+        if (name !== 'features') continue
+        list = scanner.isList(value) ? value : undefined
+        total = list === undefined ? 0 : countOf(scanner.items(list))
+      }
     } catch (error) {
-      return `The file is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`
+      if (!(error instanceof ScanError)) throw error
+      return `The file is not JSON in UTF-8: ${error.message}`
     }
-    if (!isObject(collection) || collection.type !== 'FeatureCollection')
-      return 'The file must be a GeoJSON FeatureCollection.'
-    if (!Array.isArray(collection.features)) return 'The FeatureCollection must have an array of features.'
-    return new OpenImport(collection.features, request)
+    if (type !== 'FeatureCollection') return 'The file must be a GeoJSON FeatureCollection.'
+    if (list === undefined) return 'The FeatureCollection must have an array of features.'
+    return new OpenImport(request, scanner, list, total)
   }
 
   /** Checks some more features; `ids` are theirs, one for each, whether good or not, and bound the step. */
@@ -77,29 +98,27 @@ export class OpenImport {
     for (let seen = 0; this.at < this.total && seen < ids.length && bytes < STEP_BYTES; seen++) {
       const index = this.at++
       Atomics.store(this.progress, 0, index)
-      const checked = this.request.skip.includes(index)
-        ? 'Checking it takes too long.'
-        : this.check(this.features[index])
-      this.features[index] = undefined
+      const span = this.features.next().value as Span
+      const checked = this.request.skip.includes(index) ? 'Checking it takes too long.' : this.check(span)
       if (typeof checked === 'string') step.rejected.push({ index, code: 'invalid', message: checked })
       else {
-        step.created.push({ geofenceId: ids[seen], data: checked })
-        bytes += checked.byteLength
+        step.created.push({ index, geofenceId: ids[seen], ...checked })
+        bytes += checked.data.byteLength
       }
     }
     return { ...step, next: this.at }
   }
 
-  private check(feature: unknown): Uint8Array | string {
+  private check(span: Span): Checked | string {
     try {
-      return this.created(feature)
+      return this.created(parsed(this.bytes, span))
     } catch (error) {
-      if (error instanceof Failure) return error.message
+      if (error instanceof Failure || error instanceof ScanError) return error.message
       throw error
     }
   }
 
-  private created(feature: unknown): Uint8Array | string {
+  private created(feature: unknown): Checked | string {
     if (!isObject(feature) || feature.type !== 'Feature') return 'must be a Feature'
     assertShallow('', feature)
     const properties = isObject(feature.properties) ? feature.properties : {}
@@ -108,7 +127,7 @@ export class OpenImport {
     if ((typeof name !== 'string' && typeof name !== 'number') || `${name}`.trim() === '')
       return `/properties/${nameProperty} is required: it names the geofence`
     if (`${name}`.length > NAME_MAX) return `/properties/${nameProperty} must not be over ${NAME_MAX} characters`
-    const fault = textFault(`${name}`, 'name')
+    const fault = textFault(`${name}`, 'newName')
     if (fault !== undefined) return `/properties/${nameProperty} ${fault}`
     if (!isObject(feature.geometry)) return '/geometry is required'
     const { shape, used } = shapeOfFeature(feature.geometry as JsonObject, properties as JsonObject)
@@ -129,8 +148,27 @@ export class OpenImport {
       shape: keptShape(flat(shape)),
     }
     if (Object.keys(attributes).length > 0) data.attributes = attributes
-    return new TextEncoder().encode(JSON.stringify(data))
+    return { data: new TextEncoder().encode(JSON.stringify(data)), positions: positionsOf(data.shape) }
   }
+}
+
+type Checked = Pick<CheckedFeature, 'data' | 'positions'>
+
+/** What stands there. @throws ScanError for what is no JSON, or too large to be read at once */
+const parsed = (bytes: Uint8Array, { from, to }: Span): unknown => {
+  if (to - from > FEATURE_BYTES_MAX) throw new ScanError(`is larger than ${FEATURE_BYTES_MAX} bytes`)
+  try {
+    // Copied: a decoder takes no shared memory.
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.slice(from, to)))
+  } catch (error) {
+    throw new ScanError(`is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`)
+  }
+}
+
+const countOf = (items: Iterable<unknown>): number => {
+  let count = 0
+  for (const _item of items) count++
+  return count
 }
 
 /** The shape of a feature, and which property said its size. */

@@ -1,14 +1,18 @@
-import type { EventLog } from '../../engines/event-log.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import type { IdSource, Wrote } from '../../kit/http/route.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import { withinQuotas } from '../../kit/quotas/quotas.ts'
+import type { Services } from '../../kit/services.ts'
 import { GEOFENCE_CREATED, geofenceStream } from './events.ts'
-import type { ImportStep, RejectedFeature } from './import-features.ts'
+import type { CheckedFeature, ImportStep, RejectedFeature } from './import-features.ts'
 import { DeadlinePassed, type ShapeChecker } from './shape-checker.ts'
 import type { ShapeAnswer, ShapeJob } from './shape-worker.ts'
+import { GEOFENCES, POSITIONS } from './views.ts'
+
+export type ImportServices = Pick<Services, 'log' | 'quotas'>
 
 export interface GeofenceImport {
   bytes: Uint8Array
@@ -23,7 +27,9 @@ export interface GeofenceImport {
 
 export interface ImportResult {
   created: number
+  /** The first ones; `rejectedTotal` counts all. */
   rejected: RejectedFeature[]
+  rejectedTotal: number
   wrote?: Wrote
 }
 
@@ -33,21 +39,25 @@ const OPEN_DEADLINE_MS = 60_000
 const STEP_DEADLINE_MS = 5_000
 /** How often a file is opened anew before it is given up. */
 const REOPENS_MAX = 20
+/** In a file: more than fit with a shape each would be millions that are none, which take the worker minutes to refuse. */
+const FEATURES_MAX = 500_000
 const COPY_BYTES = 1024 * 1024
+/** More of them are counted only: a file may have millions of features that are none. */
+const REJECTED_MAX = 10_000
 
 /**
  * Makes a geofence of each good feature of a file. Read and checked in the worker, step by step, so that others get
  * their turn; a feature whose check takes too long is rejected, and the rest goes on. Ids follow from the request, so a
- * repeated one makes the same geofences.
+ * repeated one makes the same geofences. What the organization has no place for is rejected with `quota`.
  * @throws Failure invalid for a file that is no FeatureCollection, overloaded, engine_down.
  */
 export const importGeofences = (
-  log: Pick<EventLog, 'append'>,
+  services: ImportServices,
   shapes: ShapeChecker,
   request: GeofenceImport,
 ): Promise<ImportResult> =>
-  shapes.withImport(async (number) => {
-    const result: ImportResult = { created: 0, rejected: [] }
+  shapes.withImport(request.organizationId, async (number) => {
+    const result: ImportResult = { created: 0, rejected: [], rejectedTotal: 0 }
     const { nameProperty, organizationId, geofenceGroupId, now: at } = request
     const file = {
       bytes: await shared(request.bytes),
@@ -65,11 +75,11 @@ export const importGeofences = (
         throw new Failure('invalid', { message: 'Too many features take too long to check; split the file.' })
       total = await open(shapes, { kind: 'open', import: number, ...file, from: next, skip })
       try {
-        next = await take(log, shapes, request, result, { number, ids, from: next, total })
+        next = await take(services, shapes, request, result, { number, ids, from: next, total })
       } catch (error) {
         if (!(error instanceof DeadlinePassed)) throw error
         skip.push(Atomics.load(new Int32Array(file.progress), 0))
-        next = result.created + result.rejected.length
+        next = result.created + result.rejectedTotal
       }
     }
     return result
@@ -80,7 +90,7 @@ export const importGeofences = (
  * next ones while those before go into the log.
  */
 const take = async (
-  log: Pick<EventLog, 'append'>,
+  services: ImportServices,
   shapes: ShapeChecker,
   request: GeofenceImport,
   result: ImportResult,
@@ -89,7 +99,11 @@ const take = async (
   const check = (next: number): Promise<ShapeAnswer> | undefined => {
     if (next >= total) return undefined
     if (request.signal.aborted) throw new Failure('invalid', { message: 'The client has gone.' })
-    const checking = shapes.run({ kind: 'next', import: number, ids: ids.from(next) }, STEP_DEADLINE_MS)
+    const checking = shapes.run(
+      request.organizationId,
+      { kind: 'next', import: number, ids: ids.from(next) },
+      STEP_DEADLINE_MS,
+    )
     checking.catch(() => undefined) // told where it is awaited, once what was checked before is in the log
     return checking
   }
@@ -100,8 +114,7 @@ const take = async (
     if (answer.step === 'lost') return next
     next = answer.step.next
     checking = check(next)
-    await append(log, answer.step, request, result)
-    result.rejected.push(...answer.step.rejected)
+    await append(services, answer.step, request, result)
   }
   return next
 }
@@ -127,27 +140,56 @@ class FeatureIds {
 
 /** Answers how many features the file has. */
 const open = async (shapes: ShapeChecker, job: ShapeJob & { kind: 'open' }): Promise<number> => {
-  const answer = await shapes.run(job, OPEN_DEADLINE_MS).catch((error: unknown) => {
+  const answer = await shapes.run(job.organizationId, job, OPEN_DEADLINE_MS).catch((error: unknown) => {
     if (error instanceof Failure) throw error
     throw new Failure('invalid', { message: 'The file takes too much time or memory to read; split it.', cause: error })
   })
   if (!('opened' in answer)) throw new Error('the worker answered something else')
   if ('error' in answer.opened) throw new Failure('invalid', { message: answer.opened.error })
-  return answer.opened.features
+  const { features } = answer.opened
+  if (features > FEATURES_MAX)
+    throw new Failure('invalid', { message: `A file may have ${FEATURES_MAX} features; split it.` })
+  return features
 }
 
 const append = async (
-  log: Pick<EventLog, 'append'>,
-  step: ImportStep,
-  { metadata }: GeofenceImport,
+  services: ImportServices,
+  { created, rejected }: ImportStep,
+  request: GeofenceImport,
   result: ImportResult,
 ): Promise<void> => {
-  await severalAtOnce(step.created, APPENDS_AT_ONCE, async ({ geofenceId, data }) => {
-    const event = { id: idFrom('imported', geofenceId), type: GEOFENCE_CREATED, data, isJson: true, metadata }
-    const { position } = await log.append(geofenceStream(geofenceId), [event], 'none')
+  await severalAtOnce(created, APPENDS_AT_ONCE, async (feature) => {
+    const { position, message = '' } = await appendOne(services, feature, request)
+    if (position === undefined) return void rejected.push({ index: feature.index, code: 'quota', message })
     result.created++
     result.wrote = { position: Math.max(result.wrote?.position ?? -1, position), types: [GEOFENCE_CREATED] }
   })
+  rejected.sort((a, b) => a.index - b.index)
+  result.rejectedTotal += rejected.length
+  result.rejected.push(...rejected.slice(0, REJECTED_MAX - result.rejected.length))
+}
+
+/** Answers where the log has it, or why the organization has no place for it. */
+const appendOne = async (
+  { log, quotas }: ImportServices,
+  { geofenceId, data, positions }: CheckedFeature,
+  { organizationId, metadata }: GeofenceImport,
+): Promise<{ position?: number; message?: string }> => {
+  const stream = geofenceStream(geofenceId)
+  const event = { id: idFrom('imported', geofenceId), type: GEOFENCE_CREATED, data, isJson: true, metadata }
+  try {
+    const { wrote } = await withinQuotas(quotas, organizationId, async (takePlace) => {
+      await takePlace(GEOFENCES.name)
+      await takePlace(POSITIONS, positions)
+      return { wrote: await log.append(stream, [event], 'none') }
+    })
+    return wrote
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'quota') throw error
+    // An earlier try of the same request may have made it, and taken the place.
+    const [first] = await log.read(stream, 0, 1)
+    return first?.id === event.id ? { position: first.position } : { message: error.message }
+  }
 }
 
 /** A copy that the worker reads too, made bit by bit. */

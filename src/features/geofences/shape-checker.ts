@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import type { ShapeInput } from '../../geo/shape.ts'
-import { BoundedQueue } from '../../kernel/bounded-queue.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
+import { FairQueue } from '../../kernel/fair-queue.ts'
 import type { ShapeAnswer, ShapeJob } from './shape-worker.ts'
 
 export interface ShapeCheckerOptions {
@@ -14,8 +14,8 @@ export interface ShapeCheckerOptions {
 
 /** A deadline passes step by step: a machine that stood still used up one of them, not the worker's time. */
 const DEADLINE_STEPS = 10
-/** Files that may be in the worker's memory. */
-const IMPORTS_MAX = 2
+/** Files that may be in the worker's memory, one of each organization. */
+const IMPORTS_MAX = 3
 
 interface Waiting {
   job: ShapeJob
@@ -29,29 +29,32 @@ export class DeadlinePassed extends Error {}
 
 /**
  * Judges shapes in a worker thread, so that one that is hard to judge blocks nobody and can be given up. One job at a
- * time; a worker that passes a deadline, or dies, is replaced.
+ * time, with organizations taking turns; a worker that passes a deadline, or dies, is replaced.
  */
 export class ShapeChecker {
   private readonly clock: Clock
   private readonly deadlineMs: number
-  private readonly queue: BoundedQueue<Waiting>
+  private readonly queue: FairQueue<Waiting>
   private worker: Worker | undefined
   /** The worker has loaded: from then on deadlines run. */
   private isReady = false
   private current: { waiting: Waiting; cancelDeadline: () => void } | undefined
   private isClosed = false
   private importsBegun = 0
-  private importsOpen = 0
+  /** Never refused, and before all others: a file that stays open takes memory for ever. */
+  private readonly closings: Waiting[] = []
+  /** The organizations whose files are open. */
+  private readonly importing = new Set<string>()
 
   constructor(clock: Clock, { waitingMax = 256, deadlineMs = 2_000 }: ShapeCheckerOptions = {}) {
     this.clock = clock
     this.deadlineMs = deadlineMs
-    this.queue = new BoundedQueue(waitingMax)
+    this.queue = new FairQueue(waitingMax)
   }
 
   /** @throws Failure invalid with the reason and the path in the body, or when judging takes too long; overloaded. */
-  async assertValid(shape: ShapeInput): Promise<void> {
-    const answer = await this.run({ kind: 'validate', shape }).catch((error: unknown) => {
+  async assertValid(organizationId: string, shape: ShapeInput): Promise<void> {
+    const answer = await this.run(organizationId, { kind: 'validate', shape }).catch((error: unknown) => {
       if (error instanceof DeadlinePassed) throw invalid('/geometry', 'takes too long to check; make it simpler')
       throw error
     })
@@ -60,35 +63,28 @@ export class ShapeChecker {
   }
 
   /** Lends the worker to an import, under a number that no other one has. @throws Failure overloaded */
-  async withImport<Result>(run: (number: number) => Promise<Result>): Promise<Result> {
-    if (this.importsOpen >= IMPORTS_MAX) {
-      throw new Failure('overloaded', {
-        message: `${IMPORTS_MAX} imports are under way; try again later.`,
-        retryAfterSeconds: 10,
-      })
-    }
-    this.importsOpen++
+  async withImport<Result>(organizationId: string, run: (number: number) => Promise<Result>): Promise<Result> {
+    if (this.importing.has(organizationId)) throw busy('An import of this organization is under way; try again later.')
+    if (this.importing.size >= IMPORTS_MAX)
+      throw busy(`${IMPORTS_MAX} organizations import geofences; try again later.`)
+    this.importing.add(organizationId)
     const number = ++this.importsBegun
     try {
       return await run(number)
     } finally {
-      this.importsOpen--
-      this.run({ kind: 'close', import: number }).catch(() => undefined)
+      this.importing.delete(organizationId)
+      const ignored = (): void => undefined
+      const job = { kind: 'close', import: number } as const
+      this.closings.push({ job, deadlineMs: this.deadlineMs, resolve: ignored, reject: ignored })
+      this.startNext()
     }
   }
 
   /** @throws DeadlinePassed, Failure overloaded. */
-  run(job: ShapeJob, deadlineMs = this.deadlineMs): Promise<ShapeAnswer> {
+  run(organizationId: string, job: ShapeJob, deadlineMs = this.deadlineMs): Promise<ShapeAnswer> {
     return new Promise((resolve, reject) => {
-      if (this.isClosed || !this.queue.push({ job, deadlineMs, resolve, reject })) {
-        reject(
-          new Failure('overloaded', {
-            message: 'Too many geometries wait to be checked; try again later.',
-            retryAfterSeconds: 2,
-          }),
-        )
-        return
-      }
+      if (this.isClosed) return reject(tooMany())
+      this.queue.push(organizationId, { job, deadlineMs, resolve, reject })?.reject(tooMany())
       this.startNext()
     })
   }
@@ -106,7 +102,7 @@ export class ShapeChecker {
 
   private startNext(): void {
     if (this.current !== undefined || this.isClosed) return
-    const waiting = this.queue.shift()
+    const waiting = this.closings.shift() ?? this.queue.shift()
     if (waiting === undefined) return
     const worker = (this.worker ??= this.startWorker())
     this.current = { waiting, cancelDeadline: () => undefined }
@@ -134,7 +130,7 @@ export class ShapeChecker {
   private startWorker(): Worker {
     this.isReady = false
     const worker = new Worker(new URL('./shape-worker.js', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: 2048 },
+      resourceLimits: { maxOldGenerationSizeMb: 512 },
     })
     worker.on('message', (answer: ShapeAnswer | 'ready') => {
       if (this.worker !== worker) return
@@ -164,3 +160,11 @@ export class ShapeChecker {
     this.startNext()
   }
 }
+
+const tooMany = (): Failure =>
+  new Failure('overloaded', {
+    message: 'Too many geometries wait to be checked; try again later.',
+    retryAfterSeconds: 2,
+  })
+
+const busy = (message: string): Failure => new Failure('overloaded', { message, retryAfterSeconds: 10 })

@@ -14,6 +14,9 @@ export const GEOFENCES: TableDeclaration = {
   text: ['name'],
 }
 
+/** What the quota of an organization's positions is called: the sum over its geofences. */
+export const POSITIONS = 'geofencePositions'
+
 /** Where each one is, and its attributes. */
 export const GEOFENCE_DETAILS: TableDeclaration = { name: 'geofence_details', version: 1 }
 
@@ -25,7 +28,7 @@ export const GEOFENCE_BOXES: TableDeclaration = { name: 'geofence_boxes', versio
 export const BOX_DELETED_MS = 24 * 3_600_000
 
 export interface GeofenceBoxRow extends Row {
-  /** Of the event in the log that last changed it. */
+  /** Position of the event that last changed it. */
   position: number
   /** Absent: deleted. */
   box?: Box

@@ -5,6 +5,7 @@ import { decodeJson } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import type { Route } from '../../kit/http/route.ts'
+import { withinQuotas } from '../../kit/quotas/quotas.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import { asService, type WriteOrigin, type Written } from '../../kit/resource/writes.ts'
@@ -30,7 +31,7 @@ export const hubRoutes = (services: ResourceServices): Route[] => {
   })
 }
 
-/** @throws Failure invalid for whoever has as many hubs as a list holds, conflict for an id that is taken */
+/** @throws Failure invalid for whoever has as many hubs as a list holds, quota, conflict for an id that is taken */
 const makeOwn = async (
   services: ResourceServices,
   writer: ResourceWriter,
@@ -41,13 +42,16 @@ const makeOwn = async (
   const hubId = writer.idOf(origin, body)
   const { _id: _sent, ...values } = body
   let repeat: Written | undefined
-  const wrote = await services.processes.run(MAKE_HUB, hubId, asService(origin), async () => {
-    repeat = await writer.madeBefore(origin, hubId)
-    if (repeat !== undefined || (await writer.load(hubId)).state.status !== 'absent') return undefined
-    if ((await hubsOf(services.log, userId)).length >= HUBS_MAX)
-      throw invalid('/name', `cannot be made: you have ${HUBS_MAX} hubs already`)
-    return { hubId, values, userId }
-  })
+  const { wrote } = await withinQuotas(services.quotas, origin.organizationId, async (take) => ({
+    wrote: await services.processes.run(MAKE_HUB, hubId, asService(origin), async () => {
+      repeat = await writer.madeBefore(origin, hubId)
+      if (repeat !== undefined || (await writer.load(hubId)).state.status !== 'absent') return undefined
+      if ((await hubsOf(services.log, userId)).length >= HUBS_MAX)
+        throw invalid('/name', `cannot be made: you have ${HUBS_MAX} hubs already`)
+      await take(hub.declaration.plural)
+      return { hubId, values, userId }
+    }),
+  }))
   if (repeat !== undefined) return repeat
   // A repeat of the same finds it theirs; of another's hub it must not say so much as that it is there.
   const hubIds = await hubsOf(services.log, userId)

@@ -1,5 +1,5 @@
 import { Failure } from '../../kernel/errors.ts'
-import { latitude, longitude, optional, text } from '../../kernel/schema.ts'
+import { latitude, longitude, newName, optional, text } from '../../kernel/schema.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 
 /** A physical place where routes start. */
@@ -7,7 +7,7 @@ export const hub = defineResource({
   noun: 'hub',
   plural: 'hubs',
   tag: 'Hubs',
-  fields: { name: text({ max: 100 }), address: optional(text({ max: 300 })), lat: latitude(), lng: longitude() },
+  fields: { name: newName({ max: 100 }), address: optional(text({ max: 300 })), lat: latitude(), lng: longitude() },
   permissions: { view: 'view/hub', edit: 'edit/hub' },
   hubField: '_id',
   version: 2,

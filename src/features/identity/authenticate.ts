@@ -1,5 +1,5 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
+import { hasAllHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
@@ -88,7 +88,7 @@ export const userCaller = (
     roleKey: role?.key,
     permissions: permissionsOf(role),
     permissionDetails: role?.permissionDetails ?? [],
-    hubIds: seesAllHubs(role) ? 'all' : user.hubIds,
+    hubIds: hasAllHubs(role) ? 'all' : user.hubIds,
     teamIds: user.teamIds,
   }
   if (identity?.verifiedEmail !== undefined) caller.verifiedEmail = identity.verifiedEmail
@@ -99,7 +99,7 @@ const NO_PERMISSIONS: ReadonlySet<string> = new Set()
 const ofRoles = new WeakMap<AccessRoleRow, ReadonlySet<string>>()
 
 /** Made once for a row that is shared, which nobody can change. */
-const permissionsOf = (role: AccessRoleRow | undefined): ReadonlySet<string> => {
+export const permissionsOf = (role: AccessRoleRow | undefined): ReadonlySet<string> => {
   if (role === undefined) return NO_PERMISSIONS
   const known = ofRoles.get(role)
   if (known !== undefined) return known
@@ -107,7 +107,3 @@ const permissionsOf = (role: AccessRoleRow | undefined): ReadonlySet<string> => 
   if (Object.isFrozen(role)) ofRoles.set(role, permissions)
   return permissions
 }
-
-/** Owners have every permission, also those that came after their role was stored. */
-const seesAllHubs = (role: AccessRoleRow | undefined): boolean =>
-  role?.key === 'owner' || role?.permissions.includes('view/all-hubs') === true

@@ -2,11 +2,12 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { objectSchema, secret } from '../../kernel/schema.ts'
-import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
-import { type Reply, route, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { metadataOf } from '../../kit/http/request-context.ts'
+import { type Reply, route, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
 import type { AzureProvider, Integration } from './azure-provider.ts'
 import type { IdentityContext } from './context.ts'
 import type { Person } from './people.ts'
+import { VERIFY_ADDRESS } from './processes.ts'
 import { signInAnswer } from './session-answer.ts'
 import { memberFor, openSignIn, signIn, unfinished } from './sign-in.ts'
 import { isFirstUse } from './single-use.ts'
@@ -20,8 +21,9 @@ export interface AzureParts {
 }
 
 const TAG = 'Authentication'
-const COOKIE = 'waymark-sign-in'
-const COOKIE_PATH = '/api/v3/auth/azure'
+/** What the browser that began keeps: it goes to the callback and to the exchange. */
+const COOKIE = 'waymark-browser'
+const COOKIE_PATH = '/api/v3/auth'
 const STATE_MS = 600_000
 const CODE_MS = 60_000
 const CALLBACK = '/auth/azure/callback'
@@ -38,6 +40,10 @@ interface State {
 interface Code {
   identityId: string
   organizationId: string
+  /** As in the state: the code is worth nothing in another browser. */
+  browser: string
+  /** How many proofs there were: another one by now ends the code. */
+  proofs: number
   until: number
   /** Tells codes apart: their text can be written in several ways. */
   salt: string
@@ -66,7 +72,14 @@ export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[
     tag: TAG,
     access: 'public',
     params: { appIntegrationId: { type: 'string', format: 'uuid', description: 'The id of an active integration.' } },
-    answers: { 302: { description: 'To Microsoft.' } },
+    answers: {
+      302: { description: 'To Microsoft.' },
+      503: {
+        description: 'The sign-in service does not answer: a page for people that says so.',
+        contentType: 'text/html; charset=utf-8',
+        headers: ['Retry-After'],
+      },
+    },
     handler: (request) => start(context, parts, request),
   }),
   route<object, { code: string }>({
@@ -74,12 +87,13 @@ export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[
     path: '/auth/exchange',
     operationId: 'exchangeSignIn',
     summary: 'Exchange the code of a sign-in for a token',
+    description: `Only in the browser that began the sign-in: the request carries the cookie \`${COOKIE}\` that \`GET /auth/azure/{appIntegrationId}\` set there.`,
     tag: TAG,
     access: 'public',
     body: objectSchema({ code: secret({ max: 1_000 }) }),
     bodyExample: { code: '<CODE>' },
     answers: { 200: signInAnswer('Signed in, or asked for the second factor.') },
-    handler: (request) => exchange(context, request),
+    handler: (request) => exchange(context, parts, request),
   }),
 ]
 
@@ -94,11 +108,39 @@ const start = async (
   const [browser, nonce, verifier] = [random(), random(), random()]
   const said: State = { appIntegrationId, nonce, verifier, browser: hashOf(browser), until: now + STATE_MS }
   const state = keyring.encrypt('sign-in-state', JSON.stringify(said))
-  const location = await provider.addressFor(integration, callbackUrl(publicUrl), { state, nonce, verifier }, now)
-  const secure = publicUrl.startsWith('https:') ? '; Secure' : ''
-  const cookie = `${COOKIE}=${browser}; Path=${COOKIE_PATH}; Max-Age=${STATE_MS / 1_000}; HttpOnly; SameSite=Lax${secure}`
-  return { status: 302, raw: '', headers: { location, 'set-cookie': cookie } }
+  const challenge = { state, nonce, verifier }
+  const location = await provider
+    .addressFor(integration, callbackUrl(publicUrl), challenge, now)
+    .catch((error: unknown) => {
+      if (error instanceof Failure && error.code === 'engine_down') return undefined
+      throw error
+    })
+  if (location === undefined) return awayPage()
+  return { status: 302, raw: '', headers: { location, 'set-cookie': cookieOf(publicUrl, browser, STATE_MS) } }
 }
+
+/** A person stands before this: what a program would be told in JSON they read on a page. */
+const awayPage = (): Reply => ({
+  status: 503,
+  raw: AWAY,
+  headers: {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    'cache-control': 'no-store',
+    'retry-after': '10',
+  },
+})
+
+const AWAY = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Waymark</title></head>
+<body>
+<h1>Waymark</h1>
+<p>The Microsoft sign-in service does not answer at the moment. Wait a little, then <a href="">try again</a>.</p>
+<p><a href="/">To the sign-in page</a></p>
+</body>
+</html>
+`
 
 /** A browser shows what comes back: what fails goes to the page, too, with the code of the error. */
 const finish = async (
@@ -106,14 +148,14 @@ const finish = async (
   parts: AzureParts,
   request: RouteRequest<{ [name: string]: string | undefined }>,
 ): Promise<Reply> => {
-  const cookie = `${COOKIE}=; Path=${COOKIE_PATH}; Max-Age=0; HttpOnly; SameSite=Lax`
   try {
-    const code = await signedIn(context, parts, request)
-    return { status: 302, raw: '', headers: { location: `/#code=${code}`, 'set-cookie': cookie }, secret: true }
+    const { code, wrote } = await signedIn(context, parts, request)
+    return { status: 302, raw: '', headers: { location: `/#code=${code}` }, wrote, secret: true }
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     const { correlationId } = request
     context.services.logger.warn('a sign-in was refused', { correlationId, code: error.code, error: error.message })
+    const cookie = cookieOf(parts.publicUrl, '', 0)
     return { status: 302, raw: '', headers: { location: `/#error=${error.code}`, 'set-cookie': cookie } }
   }
 }
@@ -122,13 +164,12 @@ const signedIn = async (
   context: IdentityContext,
   { provider, integrationOf, publicUrl }: AzureParts,
   request: RouteRequest<{ [name: string]: string | undefined }>,
-): Promise<string> => {
+): Promise<{ code: string; wrote: Wrote | undefined }> => {
   const { keyring } = context.services
-  const { query, now, headers } = request
+  const { query, now } = request
   const state = query.state ?? ''
   const said = openSignIn<State>(keyring, 'sign-in-state', state, now)
-  const browser = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(headers.get('cookie') ?? '')?.[1] ?? ''
-  if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(said.browser))) throw unfinished()
+  assertBrowser(request, said.browser)
   if (!(await isFirstUse(context, `state:${said.nonce}`, said.until))) throw unfinished()
   const integration = await integrationOf(said.appIntegrationId)
   if (integration === undefined) throw new Failure('not_found')
@@ -141,46 +182,60 @@ const signedIn = async (
   const member = person && (await memberFor(context, person, organizationId, true))
   if (person === undefined || member === undefined)
     throw new Failure('forbidden', { message: 'The organization has no user with this e-mail.' })
-  await verified(context, request, person, organizationId, member._id)
-  const code: Code = { identityId: person.identityId, organizationId, until: now + CODE_MS, salt: random() }
-  return keyring.encrypt('sign-in-code', JSON.stringify(code))
+  const { identityId } = person
+  const wrote = await verified(context, request, person, organizationId, member._id)
+  const proofs = (await context.people.load(identityId))?.state.proofs ?? 0
+  const code: Code = { identityId, organizationId, proofs, browser: said.browser, until: now + CODE_MS, salt: random() }
+  return { code: keyring.encrypt('sign-in-code', JSON.stringify(code)), wrote }
 }
 
-const exchange = async (context: IdentityContext, request: RouteRequest<object, { code: string }>): Promise<Reply> => {
+const exchange = async (
+  context: IdentityContext,
+  { publicUrl }: AzureParts,
+  request: RouteRequest<object, { code: string }>,
+): Promise<Reply> => {
   const { body, now, network } = request
   await context.limits.countFrom(network, now)
-  const { identityId, organizationId, until, salt } = openSignIn<Code>(
-    context.services.keyring,
-    'sign-in-code',
-    body.code,
-    now,
-  )
+  const code = openSignIn<Code>(context.services.keyring, 'sign-in-code', body.code, now)
+  const { identityId, organizationId, proofs, until, salt } = code
+  assertBrowser(request, code.browser)
   if (!(await isFirstUse(context, `code:${salt}`, until))) throw unfinished()
   const person = await context.people.load(identityId)
   const member = person && (await memberFor(context, person, organizationId, true))
-  if (person === undefined || member === undefined) throw unfinished()
-  return signIn(context, request, { person, member, isByProvider: true })
+  if (person === undefined || member === undefined || person.state.proofs !== proofs) throw unfinished()
+  const reply = await signIn(context, request, { person, member, isByProvider: true })
+  return { ...reply, headers: { ...reply.headers, 'set-cookie': cookieOf(publicUrl, '', 0) } }
+}
+
+const cookieOf = (publicUrl: string, value: string, lifeMs: number): string => {
+  const secure = publicUrl.startsWith('https:') ? '; Secure' : ''
+  return `${COOKIE}=${value}; Path=${COOKIE_PATH}; Max-Age=${lifeMs / 1_000}; HttpOnly; SameSite=Lax${secure}`
+}
+
+/** The request comes from the browser that began. @throws Failure invalid_credentials */
+const assertBrowser = ({ headers }: Pick<RouteRequest, 'headers'>, expected: string): void => {
+  const browser = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(headers.get('cookie') ?? '')?.[1] ?? ''
+  if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(expected))) throw unfinished()
 }
 
 /**
  * An address that nobody had verified is its owner's from now on: whoever registered it before keeps neither a password,
- * nor a second factor, nor a session. It is called verified last, so that a crash leaves it to the next sign-in.
+ * nor a second factor, nor a session, nor anything that they began.
  */
 const verified = async (
-  { people, sessions, passwords }: IdentityContext,
+  { services, people, passwords }: IdentityContext,
   request: RouteRequest<{ [name: string]: string | undefined }>,
   { identityId, state }: Person,
   organizationId: string,
   userId: string,
-): Promise<void> => {
-  if (state.isVerified) return
-  const at = formatTime(request.now)
-  const origin = { ids: request.ids, metadata: metadataOf(request, organizationId, `user:${userId}`) }
-  const passwordHash = await passwords.hash(random())
-  await people.command(identityId, { type: 'changePassword', passwordHash, at }, origin)
-  await people.command(identityId, { type: 'removeFactor', at }, origin)
-  await sessions.endAll(identityId, { at }, origin)
-  await people.command(identityId, { type: 'verifyEmail', email: state.email, at }, origin)
+): Promise<Wrote | undefined> => {
+  if (state.isVerified) return undefined
+  const { now, ids } = request
+  const metadata = metadataOf(request, organizationId, `user:${userId}`)
+  const passwordHash = await passwords.hash(random(), request.network)
+  return services.processes.run(VERIFY_ADDRESS, identityId, { organizationId, now, ids, metadata }, async () =>
+    (await people.load(identityId))?.state.isVerified ? undefined : { identityId, email: state.email, passwordHash },
+  )
 }
 
 const callbackUrl = (publicUrl: string): string => `${publicUrl.replace(/\/$/, '')}/api/v3${CALLBACK}`

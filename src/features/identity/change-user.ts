@@ -7,11 +7,13 @@ import { rowOf } from '../../kit/commands/declared-event.ts'
 import type { IdentityContext } from './context.ts'
 import type { LinkIssued, LinkKind } from './events.ts'
 import { newLink } from './links.ts'
+import { hashNew } from './new-password.ts'
 import type { Person } from './people.ts'
 import { CHANGE_USER, type ChangeUserData } from './processes.ts'
 import {
   assertHolds,
   assertOwner,
+  assertRecipient,
   assertReach,
   assertSeesTeams,
   assertTeams,
@@ -27,14 +29,13 @@ const TRIES = 5
 /**
  * Changes a user of the organization. E-mail and password belong to the identity: only the organization where it was
  * first created may change them here.
- * @throws Failure not_found, stale_version, forbidden, invalid, conflict, key_in_use
+ * @throws Failure not_found, stale_version, forbidden, invalid, conflict, key_in_use, rate_limited
  */
 export const changeUser = async (context: IdentityContext, origin: WriteOrigin, change: Change): Promise<Written> => {
   let plan: Plan | undefined
   let alone: Written | undefined
   const next = async (): Promise<ChangeUserData | undefined> => {
     plan = await planOf(context, origin, change)
-    assertVersion(change.expectedVersion, plan.version)
     if (!isUserAlone(plan)) return plan
     alone = await context.users.change(origin, { ...change, ...plan.change, expectedVersion: plan.version })
     return undefined
@@ -47,27 +48,46 @@ export const changeUser = async (context: IdentityContext, origin: WriteOrigin, 
   return { row: { ...rowOf(change.id, version, state), teamIds: plan?.teamIds ?? [] }, wrote }
 }
 
-/** The user's own change of what is theirs alone, password and e-mail among it. @throws Failure not_found, stale_version, invalid, key_in_use */
+interface OwnAccess {
+  password?: string
+  email?: string
+  cancelsEmail: boolean
+  /** The session that stays. */
+  keeps: string
+  /** Proofs of the identity when the present password was given. */
+  proofs?: number
+}
+
+/** The user's own change of what is theirs alone, password and e-mail among it. @throws Failure not_found, stale_version, invalid, key_in_use, rate_limited */
 export const changeOwnUser = async (
   context: IdentityContext,
   origin: WriteOrigin,
   { identityId, teamIds }: Pick<UserRow, 'identityId' | 'teamIds'>,
   change: Change,
-  { password, email, keeps }: { password?: string; email?: string; keeps: string },
+  { password, email, cancelsEmail, keeps, proofs }: OwnAccess,
 ): Promise<Written> => {
-  if (password === undefined && email === undefined) return context.users.change(origin, change)
+  if (password === undefined && email === undefined && !cancelsEmail) return context.users.change(origin, change)
   const wrote = await withoutRaces(change, () =>
     context.services.processes.run(CHANGE_USER, change.id, asService(origin), async () => {
       const { state, version } = await context.users.load(change.id)
       assertVersion(change.expectedVersion, version)
-      if (email !== undefined) await assertFree(context, email)
+      if (email !== undefined) await assertMailable(context, origin, email)
       const person = await context.people.load(identityId)
       // A password that an administrator set is known to two.
       const asker = { organizationId: origin.organizationId, userId: change.id, bindsTo: person?.state.opensOnly }
       return {
         ...unchanged(change, version, state.values, identityId, teamIds),
-        ...(password !== undefined && { passwordHash: await context.passwords.hash(password), keeps }),
+        ...(password !== undefined && {
+          passwordHash: await hashNew(context, {
+            password,
+            about: [state.values.name as string, state.values.email as string],
+            organizationId: origin.organizationId,
+          }),
+          keeps,
+        }),
         ...(email !== undefined && { emailLink: linkFor(origin, 'emailChange', email, asker) }),
+        ...(cancelsEmail && { cancelsEmail }),
+        ...(proofs !== undefined && { proofs }),
       }
     }),
   )
@@ -115,13 +135,15 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
   if (person === undefined) throw new Failure('not_found')
   // What an invitation sent may be written otherwise than its owner writes it.
   const isEmail = next.email !== before.email && next.email !== person.state.email
-  const isAccess = typeof body.password === 'string' || isEmail
+  const cancelsEmail = body.pendingEmail === null && before.pendingEmail !== undefined
+  const isAccess = typeof body.password === 'string' || isEmail || cancelsEmail
   assertOrigin(person, origin.organizationId, isAccess)
   if (isAccess || next.role._id !== role._id || next.status !== before.status) {
     assertOwner(caller, role)
     assertOwner(caller, next.role)
   }
-  if (isEmail) await assertFree(context, next.email)
+  assertVersion(change.expectedVersion, before.version as number)
+  if (isEmail) await assertMailable(context, origin, next.email)
   const { password, teamIds: _teams, ...fields } = body
   const asked = {
     ...change,
@@ -138,10 +160,11 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
     ...unchanged(asked, before.version as number, before as unknown as JsonObject, before.identityId, next.teamIds),
     ...(wasOwner !== isOwner && { owners: isOwner ? 'add' : 'remove' }),
     ...(isEmail && { emailLink: linkFor(origin, 'emailChange', next.email, asker) }),
+    ...(cancelsEmail && { cancelsEmail }),
     joined: next.teamIds.filter((teamId) => !before.teamIds.includes(teamId)),
     left: before.teamIds.filter((teamId) => !next.teamIds.includes(teamId)),
     ...(typeof password === 'string' && {
-      passwordHash: await context.passwords.hash(password),
+      passwordHash: await hashNew(context, { password, about: [next.name, next.email], organizationId }),
       opensOnly: origin.organizationId,
       reopeningLink: linkFor(origin, 'reopening', person.state.email, asker),
     }),
@@ -153,16 +176,27 @@ const linkFor = (
   kind: LinkKind,
   email: string,
   asker: Pick<LinkIssued, 'organizationId' | 'userId' | 'askedBy' | 'bindsTo'>,
-): LinkIssued => newLink({ linkId: ids.next(), kind, email, ...asker }, now)
+): LinkIssued =>
+  newLink({ linkId: ids.next(), kind, email, ...asker, ...(kind === 'emailChange' && { isCounted: true }) }, now)
 
-/** @throws Failure key_in_use when somebody has the e-mail; whoever takes it until the link is followed is first. */
-const assertFree = async ({ people }: IdentityContext, email: string): Promise<void> => {
+/**
+ * Counts the mail to an address that is to be somebody's; whoever takes it until the link is followed is first.
+ * @throws Failure invalid, key_in_use when somebody has it, rate_limited
+ */
+const assertMailable = async (
+  { people, unverified }: IdentityContext,
+  { now }: WriteOrigin,
+  email: string,
+): Promise<void> => {
+  assertRecipient(email)
   if ((await people.findByEmail(email)) !== undefined) throw taken('/email')
+  await unverified.demand(email, 'emailChange', now)
 }
 
 /** Whether nothing but the user's own stream is written. */
-const isUserAlone = ({ owners, emailLink, joined, left, passwordHash }: Plan): boolean =>
-  [owners, emailLink, passwordHash].every((part) => part === undefined) && joined.length + left.length === 0
+const isUserAlone = ({ owners, emailLink, cancelsEmail, joined, left, passwordHash }: Plan): boolean =>
+  [owners, emailLink, cancelsEmail, passwordHash].every((part) => part === undefined) &&
+  joined.length + left.length === 0
 
 /** A change of the user's own fields alone. */
 const unchanged = (
@@ -197,6 +231,7 @@ const nextOf = async (
     teamIds,
     status: nextStatus((body.status as string | undefined) ?? before.status, before.status),
     email: given('email', before.email),
+    name: given('name', before.name),
   }
 }
 

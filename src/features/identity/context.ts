@@ -4,17 +4,23 @@ import type { Services } from '../../kit/services.ts'
 import { LoginThrottle } from './login-throttle.ts'
 import { MailLimits } from './mail-limits.ts'
 import { organization } from './organization.ts'
+import { PasswordStrength } from './password-strength.ts'
 import { Passwords } from './passwords.ts'
 import { People } from './people.ts'
 import { role } from './role.ts'
 import { SessionUses } from './session-uses.ts'
 import { Sessions } from './sessions.ts'
 import { Tokens } from './tokens.ts'
+import { UnverifiedMails } from './unverified-mails.ts'
 import { user } from './user.ts'
 
 export interface IdentityConfig {
   /** Who may sign up: anybody, only whoever comes while there is no organization, or nobody. */
   signup: 'open' | 'first' | 'closed'
+  /** Sign-ups an hour from one network address. */
+  signupsPerAddress: number
+  /** Organizations that one identity may make. */
+  organizationsPerUser: number
   /** Life of a token. */
   tokenTtlMs: number
 }
@@ -27,11 +33,13 @@ export interface IdentityContext {
   config: IdentityConfig
   people: People
   passwords: Passwords
+  strength: PasswordStrength
   tokens: Tokens
   throttle: LoginThrottle
   sessions: Sessions
   uses: SessionUses
   limits: MailLimits
+  unverified: UnverifiedMails
   organizations: ResourceWriter
   users: ResourceWriter
   roles: ResourceWriter
@@ -42,11 +50,13 @@ export const identityContext = (services: IdentityServices, config: IdentityConf
   config,
   people: new People(services),
   passwords: new Passwords(),
+  strength: new PasswordStrength(services.clock),
   tokens: new Tokens(services.keyring, config.tokenTtlMs),
   throttle: new LoginThrottle(services.tables, services.keyring),
   sessions: new Sessions(services.log),
   uses: new SessionUses(services),
   limits: new MailLimits(services.tables, services.keyring),
+  unverified: new UnverifiedMails(services),
   organizations: organization.writer(services),
   users: user.writer(services),
   roles: role.writer(services),

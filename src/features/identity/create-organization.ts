@@ -1,10 +1,11 @@
 import { Failure } from '../../kernel/errors.ts'
-import { bool, latitude, longitude, objectSchema, optional, text, withDefault } from '../../kernel/schema.ts'
+import { bool, latitude, longitude, newName, objectSchema, optional, withDefault } from '../../kernel/schema.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import type { IdentityContext } from './context.ts'
 import { foundOrganization } from './found-organization.ts'
+import { assertMayFound } from './founding.ts'
 import { openMemberships } from './identity.ts'
 import { exchangeToken } from './issue-token.ts'
 import { beginning, type HubFields } from './organization-source.ts'
@@ -26,11 +27,12 @@ export const createOrganizationRoute = (context: IdentityContext): Route =>
     summary: 'Create an organization and switch to it',
     tag: 'Organization',
     access: { permission: 'create/organization' },
+    isPersonal: true,
     revokesToken: true,
     aliases: [{ path: '/auth/create-organization', operationId: 'createOrganizationAlias' }],
     body: objectSchema({
-      organizationName: text({ min: 3, max: 100 }),
-      hubName: optional(text({ max: 100 })),
+      organizationName: newName({ min: 3, max: 100 }),
+      hubName: optional(newName({ max: 100 })),
       hubLat: optional(latitude()),
       hubLng: optional(longitude()),
       copyDataFromFirstOrg: withDefault(bool(), false),
@@ -65,11 +67,14 @@ const createOrganization = async (
   if (person === undefined || member === undefined) throw new Failure('unauthenticated')
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
   const origin = { organizationId, now, ids, metadata }
-  const { organization, owner, wrote } = await foundOrganization(context, origin, userId, async () => ({
-    ...(await beginning(context, person.state, body, body.copyDataFromFirstOrg === true)),
-    name: body.organizationName,
-    owner: { identityId, userId, name: member.name, email },
-  }))
+  const { organization, owner, wrote } = await foundOrganization(context, origin, userId, async () => {
+    assertMayFound(person.state, context.config.organizationsPerUser)
+    return {
+      ...(await beginning(context, person.state, body, body.copyDataFromFirstOrg === true)),
+      name: body.organizationName,
+      owner: { identityId, userId, name: member.name, email },
+    }
+  })
   const before = openMemberships(person.state).filter((membership) => membership.organizationId !== organizationId)
   const items = [
     ...(await organizationItems(context, { memberships: before }, undefined)),

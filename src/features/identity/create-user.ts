@@ -1,17 +1,19 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { userOf } from '../../kit/http/request-context.ts'
+import { type TakePlace, withinQuotas } from '../../kit/quotas/quotas.ts'
 import { asService, type Written, type WriteOrigin } from '../../kit/resource/writes.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { assertReferences } from '../../kit/resource/references.ts'
 import type { IdentityContext } from './context.ts'
 import type { LinkIssued } from './events.ts'
-import type { Membership } from './identity.ts'
+import type { Membership } from './identity-state.ts'
 import { newLink } from './links.ts'
+import { hashNew } from './new-password.ts'
 import type { Person } from './people.ts'
 import { CREATE_USER, type CreateUserData } from './processes.ts'
 import { user, type UserRow } from './user.ts'
-import { assertHolds, assertOwner, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
+import { assertHolds, assertOwner, assertRecipient, assertTeams, roleOf, type RoleRow } from './user-rules.ts'
 import { USERS_TABLE } from './views.ts'
 
 export interface NewUser {
@@ -30,20 +32,23 @@ export interface NewUser {
 /**
  * Adds a person to the organization. Somebody who has an identity keeps name and password of it, and stays `invited`
  * until they accept; so does whoever was given no password.
- * @throws Failure invalid, forbidden, key_in_use, conflict, rate_limited
+ * @throws Failure invalid, forbidden, key_in_use, conflict, quota, rate_limited
  */
 export const createUser = async (context: IdentityContext, origin: WriteOrigin, body: NewUser): Promise<Written> => {
   const { _id, password: _password, teamIds = [], ...values } = body
   const [userId, newIdentityId] = [_id ?? origin.ids.next(), origin.ids.next()]
   let repeat: Written | undefined
-  const wrote = await context.services.processes.run(CREATE_USER, userId, asService(origin), async () => {
-    const { state } = await context.users.load(userId)
-    if (state.status === 'absent') return planOf(context, origin, userId, newIdentityId, body)
-    const made = await context.users.madeBefore(origin, userId)
-    const withTeams = made && { ...made, row: { ...made.row, teamIds: [...teamIds] } }
-    repeat = withTeams ?? (await repeated(context, origin, userId, values, state.first.values))
-    return undefined
-  })
+  const { processes, quotas } = context.services
+  const { wrote } = await withinQuotas(quotas, origin.organizationId, async (take) => ({
+    wrote: await processes.run(CREATE_USER, userId, asService(origin), async () => {
+      const { state } = await context.users.load(userId)
+      if (state.status === 'absent') return planOf(context, origin, userId, newIdentityId, body, take)
+      const made = await context.users.madeBefore(origin, userId)
+      const withTeams = made && { ...made, row: { ...made.row, teamIds: [...teamIds] } }
+      repeat = withTeams ?? (await repeated(context, origin, userId, values, state.first.values))
+      return undefined
+    }),
+  }))
   if (repeat !== undefined) return repeat
   const { state, version } = await context.users.load(userId)
   return { row: { ...rowOf(userId, version, state), teamIds: [...teamIds] }, wrote }
@@ -55,23 +60,28 @@ const planOf = async (
   userId: string,
   newIdentityId: string,
   body: NewUser,
+  take: TakePlace,
 ): Promise<CreateUserData> => {
   const { _id, password, teamIds = [], ...values } = body
   const { organizationId } = origin
   const role = await assertNewUser(context, origin, body)
+  await take(USERS_TABLE)
   const person = await context.people.findByEmail(body.email)
   if (person !== undefined && !isBegun(person, { organizationId, userId })) {
     const { identityId, state } = person
     const insteadOf = await formerMember(context, state.memberships, { organizationId, userId })
-    await context.limits.countInvitation(organizationId, state.email, origin.now)
+    await countInvitation(context, origin, state.email)
     // What was sent is answered: nobody learns a stranger's name by typing their address.
     const link = invitation(origin, userId, state.email)
     return { userId, identityId, values: { ...values, status: 'invited' }, isOwner: false, teamIds, insteadOf, link }
   }
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
-  if (status === 'invited') await context.limits.countInvitation(organizationId, body.email, origin.now)
+  if (status === 'invited') await countInvitation(context, origin, body.email)
   // Without a password nobody can log in: the hash is that of an id that is told to no one.
-  const passwordHash = await context.passwords.hash(password ?? origin.ids.next())
+  const passwordHash =
+    password === undefined
+      ? await context.passwords.hash(origin.ids.next(), organizationId)
+      : await hashNew(context, { password, about: [body.name, body.email], organizationId })
   return {
     userId,
     identityId: person?.identityId ?? newIdentityId,
@@ -83,11 +93,31 @@ const planOf = async (
   }
 }
 
-/** What is mailed to whoever has yet to accept, by the caller. */
+/** @throws Failure invalid, rate_limited */
+export const countInvitation = async (
+  { limits, unverified }: IdentityContext,
+  { organizationId, now }: Pick<WriteOrigin, 'organizationId' | 'now'>,
+  email: string,
+): Promise<void> => {
+  assertRecipient(email)
+  await limits.countInvitation(organizationId, email, now)
+  await unverified.demand(email, 'invitation', now)
+}
+
+/** What is mailed to whoever has yet to accept, by the caller, once it was counted. */
 export const invitation = (origin: WriteOrigin, userId: string, email: string): LinkIssued => {
   const { organizationId, ids, now } = origin
   const askedBy = userOf({ caller: origin.caller as never }).userId
-  return newLink({ linkId: ids.next(), kind: 'invitation', email, organizationId, userId, askedBy }, now)
+  const link = {
+    linkId: ids.next(),
+    kind: 'invitation',
+    email,
+    organizationId,
+    userId,
+    askedBy,
+    isCounted: true,
+  } as const
+  return newLink(link, now)
 }
 
 const assertNewUser = async (

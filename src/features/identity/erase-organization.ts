@@ -16,6 +16,7 @@ export const eraseOrganizationRoute = (context: IdentityContext): Route =>
       'Nothing of it is left, not even in the log and the history, and everybody who is in no other organization is erased too. A large organization takes minutes; it goes on where the connection ends.',
     tag: 'Organization',
     access: 'user',
+    isPersonal: true,
     body: objectSchema({ password: secret({ max: 200 }) }),
     bodyExample: { password: 'correct horse battery staple' },
     answers: { 200: { description: 'It is erased.' } },

@@ -8,6 +8,9 @@ export const IDENTITY = {
   membershipAdded: 'membershipAdded',
   membershipEnded: 'membershipEnded',
   organizationAccessed: 'organizationAccessed',
+  organizationFounded: 'organizationFounded',
+  /** The organization that they made is gone, or never came to be. */
+  foundingEnded: 'foundingEnded',
   passwordChanged: 'passwordChanged',
   emailChanged: 'emailChanged',
   /** The owner followed a link that was mailed to the address, or signed in with it elsewhere. */
@@ -16,6 +19,7 @@ export const IDENTITY = {
   tokenRevoked: 'tokenRevoked',
   linkIssued: 'linkIssued',
   linkFollowed: 'linkFollowed',
+  emailChangeCancelled: 'emailChangeCancelled',
   factorOffered: 'secondFactorOffered',
   factorConfirmed: 'secondFactorConfirmed',
   factorRemoved: 'secondFactorRemoved',
@@ -47,6 +51,12 @@ export interface MembershipEnded {
 }
 
 export interface OrganizationAccessed {
+  organizationId: string
+  at: string
+}
+
+/** Also of the end of a founding. */
+export interface OrganizationFounded {
   organizationId: string
   at: string
 }
@@ -131,9 +141,9 @@ export interface TokenRevoked {
 
 /**
  * What a link that is mailed is for: `reopening` ends what a password that an administrator set leaves closed,
- * `emailChange` goes to the new address.
+ * `emailChange` goes to the new address; `emailUndo` goes to the old one, follows from an `emailChange` and is never issued.
  */
-export type LinkKind = 'invitation' | 'verification' | 'reset' | 'reopening' | 'emailChange'
+export type LinkKind = 'invitation' | 'verification' | 'reset' | 'reopening' | 'emailChange' | 'emailUndo'
 
 /** A link that is to be mailed. Its secret follows from the ids and the keyring, so it stands nowhere. */
 export interface LinkIssued {
@@ -148,6 +158,8 @@ export interface LinkIssued {
   askedBy?: string
   /** For an e-mail that an administrator chose: followed without the owner's password, it opens this organization alone. */
   bindsTo?: string
+  /** Whether its mail may go was decided before it was issued. */
+  isCounted?: boolean
   /** Whoever runs the installation hands it over: it is not mailed. */
   isHandedOver?: boolean
   /** Whoever follows it loses their second factor with their password. */

@@ -29,7 +29,7 @@ export interface Founded {
 
 /**
  * Makes an organization with its hubs, the four predefined roles and its owner. `origin.organizationId` is its id.
- * @throws Failure key_in_use for the e-mail of somebody who signs up, not_available when nobody may any more.
+ * @throws Failure key_in_use for the e-mail of somebody who signs up, not_available when nobody may any more, quota.
  */
 export const foundOrganization = async (
   context: IdentityContext,
@@ -38,10 +38,11 @@ export const foundOrganization = async (
   founding: () => Promise<Founding>,
 ): Promise<Founded> => {
   const { organizationId } = origin
+  const organizationsMax = context.config.organizationsPerUser
   const wrote = await context.services.processes.run(FOUND_ORGANIZATION, organizationId, origin, async () => {
     // A repeated request founds nothing of what it would copy by now.
     const { state } = await context.users.load(userId)
-    return state.status === 'absent' ? withIds(origin.ids, await founding()) : undefined
+    return state.status === 'absent' ? { ...withIds(origin.ids, await founding()), organizationsMax } : undefined
   })
   const organization = await rowIn(context.organizations, organizationId)
   const owner = { ...(await rowIn(context.users, userId)), teamIds: [] } as unknown as UserRow

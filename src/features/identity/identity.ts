@@ -8,65 +8,17 @@ import {
   type IdentityCreated,
   type LinkFollowed,
   type LinkIssued,
-  type LinkKind,
   type MembershipAdded,
   type MembershipEnded,
   type OrganizationAccessed,
   type PasswordChanged,
 } from './events.ts'
+import { decideFounding, evolveFounding } from './founding.ts'
 import { isOpen, type Link, linkEnded, withLink } from './links.ts'
-import { decideFactor, evolveFactor, type FactorCommand, type FactorState, removal } from './second-factor.ts'
-
-export interface Membership {
-  organizationId: string
-  userId: string
-}
-
-export interface IdentityState extends FactorState {
-  exists: boolean
-  email: string
-  name: string
-  passwordHash: string
-  /** The only organization that the password opens, since somebody else set it; absent for all of them. */
-  opensOnly?: string
-  originOrganizationId: string
-  /** The organizations that are open since an administrator changed the e-mail; absent for all of them. No new password opens others. */
-  boundTo?: readonly string[]
-  /** Its owner has shown that `email` is theirs. */
-  isVerified: boolean
-  links: readonly Link[]
-  /** Oldest first. */
-  memberships: readonly Membership[]
-  /** Organizations that a token was issued for, the most recent one last. */
-  accessed: readonly string[]
-}
-
-export type IdentityCommand =
-  | ({ type: 'create'; membership?: Membership } & IdentityCreated)
-  /** `insteadOf`: a user that is no more, whose place it takes. */
-  | { type: 'addMembership'; membership: Membership; insteadOf?: string; at: string }
-  | { type: 'endMembership'; organizationId: string; userId: string; at: string }
-  | { type: 'access'; organizationId: string; at: string }
-  | { type: 'changePassword'; passwordHash: string; opensOnly?: string; at: string }
-  /** Shown for this address; another one by now stays unverified. */
-  | { type: 'verifyEmail'; email: string; at: string }
-  | { type: 'issueLink'; link: LinkIssued; at: string }
-  | FollowLink
-  | FactorCommand
-  /** Nobody is left to be: nothing happens while they are in an organization. */
-  | { type: 'forget'; at: string }
-
-export interface FollowLink {
-  type: 'followLink'
-  linkId: string
-  kinds: readonly LinkKind[]
-  useId: string
-  /** Makes it the password of all organizations; whoever is not verified has to set one. */
-  passwordHash?: string
-  /** Whoever follows it gave the password that the owner chose. */
-  isOwner?: boolean
-  at: string
-}
+import { isOfAnother, leftBehind, undone, withUndo } from './email-undo.ts'
+import { assertSameProofs, endedByProof, isProof, outlivesProof, prove } from './proof.ts'
+import type { FollowLink, IdentityCommand, IdentityState, Membership } from './identity-state.ts'
+import { decideFactor, evolveFactor } from './second-factor.ts'
 
 /** One person: an e-mail and a password, however many organizations they are in. */
 export const identity: Decider<IdentityState, IdentityCommand> = {
@@ -77,9 +29,12 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
     passwordHash: '',
     originOrganizationId: '',
     isVerified: false,
+    moves: 0,
+    proofs: 0,
     links: [],
     memberships: [],
     accessed: [],
+    founded: [],
   },
   decide: (command, state) => {
     if (command.type === 'create') return state.exists ? [] : created(command)
@@ -87,64 +42,92 @@ export const identity: Decider<IdentityState, IdentityCommand> = {
     return decideExisting(command, state)
   },
   evolve: (state, fact) => {
-    switch (fact.type) {
-      case IDENTITY.created: {
-        const { email, name, passwordHash, originOrganizationId } = fact.data as IdentityCreated
-        return { ...state, exists: true, email, name, passwordHash, originOrganizationId }
-      }
-      case IDENTITY.deleted:
-        return { ...identity.initial }
-      case IDENTITY.membershipAdded: {
-        const { organizationId, userId } = fact.data as MembershipAdded
-        return { ...state, memberships: [...state.memberships, { organizationId, userId }] }
-      }
-      case IDENTITY.membershipEnded: {
-        const { organizationId } = fact.data as MembershipEnded
-        return {
-          ...state,
-          memberships: state.memberships.filter((membership) => membership.organizationId !== organizationId),
-          accessed: state.accessed.filter((accessed) => accessed !== organizationId),
-          links: state.links.filter((link) => link.kind !== 'invitation' || link.organizationId !== organizationId),
-        }
-      }
-      case IDENTITY.organizationAccessed: {
-        const { organizationId } = fact.data as OrganizationAccessed
-        return {
-          ...state,
-          accessed: [...state.accessed.filter((accessed) => accessed !== organizationId), organizationId],
-        }
-      }
-      case IDENTITY.passwordChanged: {
-        // Whoever knows a password that somebody else set opens no more with it by changing it.
-        const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
-        const links = isOwn(fact.data as PasswordChanged) ? state.links : state.links.filter(outlivesPassword)
-        return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links, offered: undefined }
-      }
-      case IDENTITY.emailChanged:
-        return {
-          ...state,
-          email: (fact.data as EmailChanged).email,
-          isVerified: false,
-          boundTo: boundBy(state, (fact.data as EmailChanged).bindsTo),
-          links: state.links.filter(outlivesPassword), // they were mailed to the address before
-        }
-      case IDENTITY.emailVerified:
-        return { ...state, isVerified: (fact.data as EmailVerified).email === state.email }
-      case IDENTITY.linkIssued:
-        return { ...state, links: withLink(state.links, fact.data as LinkIssued) }
-      case IDENTITY.linkFollowed: {
-        const { linkId, useId } = fact.data as LinkFollowed
-        const link = state.links.find((one) => one.linkId === linkId)
-        return {
-          ...state,
-          links: state.links.map((one) => (one === link ? { ...link, useId } : one)),
-          boundTo: link?.kind === 'invitation' ? boundWith(state, link.organizationId) : state.boundTo,
-        }
-      }
-      default:
-        return evolveFactor(state, fact)
-    }
+    const next = evolved(state, fact)
+    return isProof(fact, state) ? endedByProof(next) : next
   },
+}
+
+const evolved = (state: IdentityState, fact: Fact): IdentityState => {
+  switch (fact.type) {
+    case IDENTITY.created: {
+      const { email, name, passwordHash, originOrganizationId } = fact.data as IdentityCreated
+      return { ...state, exists: true, email, name, passwordHash, originOrganizationId }
+    }
+    case IDENTITY.deleted:
+      return { ...identity.initial }
+    case IDENTITY.membershipAdded: {
+      const { organizationId, userId } = fact.data as MembershipAdded
+      const since = { email: state.email, moves: state.moves }
+      return { ...state, memberships: [...state.memberships, { organizationId, userId, since }] }
+    }
+    case IDENTITY.membershipEnded: {
+      const { organizationId } = fact.data as MembershipEnded
+      return {
+        ...state,
+        memberships: state.memberships.filter((membership) => membership.organizationId !== organizationId),
+        accessed: state.accessed.filter((accessed) => accessed !== organizationId),
+        links: state.links.filter((link) => link.kind !== 'invitation' || link.organizationId !== organizationId),
+      }
+    }
+    case IDENTITY.organizationAccessed: {
+      const { organizationId } = fact.data as OrganizationAccessed
+      return {
+        ...state,
+        accessed: [...state.accessed.filter((accessed) => accessed !== organizationId), organizationId],
+      }
+    }
+    case IDENTITY.passwordChanged: {
+      // Whoever knows a password that somebody else set opens no more with it by changing it.
+      const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
+      const links = isOwn(fact.data as PasswordChanged) ? state.links : state.links.filter(outlivesPassword)
+      return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links, offered: undefined }
+    }
+    case IDENTITY.emailChanged: {
+      const { email, bindsTo } = fact.data as EmailChanged
+      // Links were mailed to the address before.
+      const links = leftBehind(state.links, state).filter(outlivesProof)
+      return { ...state, email, moves: state.moves + 1, isVerified: false, boundTo: boundBy(state, bindsTo), links }
+    }
+    case IDENTITY.emailVerified:
+      return { ...state, isVerified: (fact.data as EmailVerified).email === state.email }
+    default:
+      return evolvedLinks(state, fact)
+  }
+}
+
+const evolvedLinks = (state: IdentityState, fact: Fact): IdentityState => {
+  switch (fact.type) {
+    case IDENTITY.linkIssued: {
+      const issued = fact.data as LinkIssued
+      const links = withLink(state.links, issued)
+      return { ...state, links: issued.kind === 'emailChange' ? withUndo(links, issued, state.email) : links }
+    }
+    case IDENTITY.linkFollowed: {
+      const { linkId, useId } = fact.data as LinkFollowed
+      const link = state.links.find((one) => one.linkId === linkId)
+      const next = { ...state, links: state.links.map((one) => (one === link ? { ...link, useId } : one)) }
+      if (link?.kind === 'emailUndo') return undone(next, link)
+      return link?.kind === 'invitation' ? accepted(next, link) : next
+    }
+    case IDENTITY.emailChangeCancelled:
+      return { ...state, links: state.links.filter((link) => !isPendingChange(link)) }
+    default:
+      return evolveFounding(evolveFactor(state, fact), fact)
+  }
+}
+
+/** An organization that invited the address as it is now is open to whoever reads mail there. */
+const accepted = (state: IdentityState, { organizationId = '' }: Link): IdentityState => {
+  const { boundTo, email, moves } = state
+  return {
+    ...state,
+    boundTo: boundTo === undefined || boundTo.includes(organizationId) ? boundTo : [...boundTo, organizationId],
+    memberships: state.memberships.map(({ onlyFor, ...membership }) =>
+      membership.organizationId === organizationId
+        ? { ...membership, since: { email, moves } }
+        : { ...membership, ...(onlyFor !== undefined && { onlyFor }) },
+    ),
+  }
 }
 
 /** Organizations that the password opens, oldest membership first: of the others whoever set it learns nothing. */
@@ -152,10 +135,13 @@ export const openMemberships = ({
   memberships,
   opensOnly,
   boundTo,
-}: Pick<IdentityState, 'memberships' | 'opensOnly' | 'boundTo'>): Membership[] =>
+  email,
+}: Pick<IdentityState, 'memberships' | 'opensOnly' | 'boundTo'> & { email?: string }): Membership[] =>
   memberships.filter(
-    ({ organizationId }) =>
-      (opensOnly === undefined || organizationId === opensOnly) && (boundTo?.includes(organizationId) ?? true),
+    (membership) =>
+      (opensOnly === undefined || membership.organizationId === opensOnly) &&
+      (boundTo?.includes(membership.organizationId) ?? true) &&
+      !isOfAnother(membership, email),
   )
 
 /** Organizations that the password opens, in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
@@ -212,23 +198,30 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
         },
       ]
     case 'changePassword': {
-      const { passwordHash, opensOnly } = command
+      const { passwordHash, opensOnly, proofs } = command
+      assertSameProofs(proofs, state)
       if (state.passwordHash === passwordHash) return []
       const data: PasswordChanged = { passwordHash, ...(opensOnly !== undefined && { opensOnly }), at }
       return [{ type: IDENTITY.passwordChanged, data }]
     }
     case 'verifyEmail': {
-      const { email } = command
-      if (state.isVerified || state.email !== email) return []
-      return [{ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified }]
+      if (state.isVerified || state.email !== command.email) return []
+      return prove(command, state)
     }
+    case 'cancelEmailChange':
+      return state.links.some(isPendingChange) ? [{ type: IDENTITY.emailChangeCancelled, data: { at } }] : []
     case 'forget':
       return state.memberships.length > 0 ? [] : [{ type: IDENTITY.deleted, data: { at } }]
     case 'issueLink':
+      assertSameProofs(command.proofs, state)
       return issued(command.link, state)
     case 'followLink':
       return followed(command, state)
+    case 'found':
+    case 'endFounding':
+      return decideFounding(command, state)
     default:
+      assertSameProofs(command.proofs, state)
       return decideFactor(command, state)
   }
 }
@@ -243,39 +236,32 @@ const issued = (link: LinkIssued, { links, memberships }: IdentityState): Fact[]
 
 const isOwn = ({ opensOnly }: PasswordChanged): boolean => opensOnly === undefined
 
-/** Whether a link is still good once somebody has set a password anew: those that set one themselves are not. */
-const outlivesPassword = ({ kind, useId }: Link): boolean =>
-  useId !== undefined || kind === 'invitation' || kind === 'emailChange'
+/** Whether a link is still good once an administrator has set a password: what somebody began themselves may be a thief's. */
+const outlivesPassword = (link: Link): boolean =>
+  outlivesProof(link) || (link.kind === 'emailChange' && link.askedBy !== undefined)
+
+const isPendingChange = ({ kind, useId }: Link): boolean => kind === 'emailChange' && useId === undefined
 
 /** Whoever reads mail at an address that an administrator chose may be the administrator. */
 const boundBy = ({ boundTo }: IdentityState, bindsTo: string | undefined): readonly string[] | undefined =>
   bindsTo === undefined ? boundTo : (boundTo?.filter((organizationId) => organizationId === bindsTo) ?? [bindsTo])
-
-/** An organization that invited the address as it is now is open to whoever reads mail there. */
-const boundWith = ({ boundTo }: IdentityState, organizationId = ''): readonly string[] | undefined =>
-  boundTo === undefined || boundTo.includes(organizationId) ? boundTo : [...boundTo, organizationId]
 
 /** @throws Failure invalid for a link that cannot be followed, and without a password where one must be set. */
 const followed = ({ linkId, kinds, useId, passwordHash, isOwner, at }: FollowLink, state: IdentityState): Fact[] => {
   const link = state.links.find((one) => one.linkId === linkId)
   if (link?.useId === useId) return []
   if (link === undefined || !kinds.includes(link.kind) || !isOpen(link, at)) throw linkEnded()
-  if (!state.isVerified && passwordHash === undefined)
+  const isUndo = link.kind === 'emailUndo'
+  if (passwordHash === undefined && isUndo) throw invalid('/password', 'is required: choose a new one')
+  if (passwordHash === undefined && !state.isVerified)
     throw invalid('/password', 'is required: the address is not verified yet')
-  const email = link.kind === 'emailChange' ? link.email : state.email
-  const facts: Fact[] = [{ type: IDENTITY.linkFollowed, data: { linkId, useId, at } satisfies LinkFollowed }]
-  if (passwordHash !== undefined) {
-    const data: PasswordChanged = { passwordHash, opensOnly: null, at }
-    facts.push({ type: IDENTITY.passwordChanged, data })
+  const isSince = isUndo && state.factor !== undefined && state.factor.since >= link.at
+  const shown = {
+    email: isUndo || link.kind === 'emailChange' ? link.email : state.email,
+    passwordHash,
+    bindsTo: isOwner ? undefined : link.bindsTo,
+    endsFactor: link.endsFactor === true || isSince,
+    at,
   }
-  if (email !== state.email) {
-    const data: EmailChanged = { email, ...(link.bindsTo !== undefined && !isOwner && { bindsTo: link.bindsTo }), at }
-    facts.push({ type: IDENTITY.emailChanged, data })
-  }
-  if (!state.isVerified || email !== state.email)
-    facts.push({ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified })
-  // A factor that may be somebody else's would keep the owner out.
-  const isForeign = !state.isVerified || (passwordHash !== undefined && state.factor?.isShared === true)
-  if (state.factor !== undefined && (isForeign || link.endsFactor === true)) facts.push(removal({ at }))
-  return facts
+  return [{ type: IDENTITY.linkFollowed, data: { linkId, useId, at } satisfies LinkFollowed }, ...prove(shown, state)]
 }

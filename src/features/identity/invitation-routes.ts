@@ -1,5 +1,5 @@
 import { Failure } from '../../kernel/errors.ts'
-import { email, list, objectSchema, optional, reference, secret, text } from '../../kernel/schema.ts'
+import { email, list, newName, objectSchema, optional, reference, secret } from '../../kernel/schema.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
@@ -10,11 +10,12 @@ import { shownBy } from '../../kit/resource/show.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { loadReached } from './change-user.ts'
 import type { IdentityContext } from './context.ts'
-import { createUser, invitation } from './create-user.ts'
+import { countInvitation, createUser, invitation } from './create-user.ts'
 import { loginOrder, openMemberships } from './identity.ts'
 import { issueToken } from './issue-token.ts'
 import { type Link, linkEnded } from './links.ts'
 import { openLink } from './link-routes.ts'
+import { hashNew } from './new-password.ts'
 import type { Person } from './people.ts'
 import { ACCEPT_INVITATION, type AcceptInvitationData } from './processes.ts'
 import { organizationItem, organizationItems, sessionBody, signInAnswer } from './session-answer.ts'
@@ -50,7 +51,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
     access: { permission: declaration.permissions.edit },
     body: objectSchema({
       email: email(),
-      name: optional(text({ max: 100 })),
+      name: optional(newName({ max: 100 })),
       roleId: reference('roles'),
       hubId: optional(list(reference('hubs'), { max: 500, unique: true })),
       teamIds: optional(list(reference('teams'), { max: 500, unique: true })),
@@ -79,7 +80,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
       'Whoever has an account gives its password and keeps its name. Whoever has none, or never confirmed their address, sets a password here, and a name if they like.',
     tag: 'Authentication',
     access: 'public',
-    body: objectSchema({ token: secret({ max: 200 }), name: optional(text({ max: 100 })), password: PASSWORD }),
+    body: objectSchema({ token: secret({ max: 200 }), name: optional(newName({ max: 100 })), password: PASSWORD }),
     bodyExample: { token: '<TOKEN>', name: 'Ada Kowalska', password: 'correct horse battery staple' },
     answers: { 200: signInAnswer('Accepted; whoever has a second factor is asked for it.') },
     handler: (request) => accept(context, request),
@@ -100,7 +101,7 @@ const inviteAgain = async (context: IdentityContext, request: RouteRequest): Pro
     throw new Failure('conflict', { message: 'This user is not waiting for an invitation to be accepted.' })
   const person = await context.people.load(row.identityId)
   if (person === undefined) throw new Failure('not_found')
-  await context.limits.countInvitation(origin.organizationId, person.state.email, request.now)
+  await countInvitation(context, origin, person.state.email)
   const link = invitation(origin, row._id, person.state.email)
   const wrote = await context.people.command(person.identityId, { type: 'issueLink', link, at: link.at }, origin)
   const { state, version } = await context.users.load(row._id)
@@ -119,7 +120,10 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
     await guard.admit()
     if (!(await context.passwords.verify(body.password, known, guard))) throw new Failure('invalid_credentials')
   }
-  const passwordHash = isVerified ? undefined : await context.passwords.hash(body.password)
+  const about = [body.name ?? person.state.name, address]
+  const passwordHash = isVerified
+    ? undefined
+    : await hashNew(context, { password: body.password, about, organizationId, source: request.network })
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
   const origin = { organizationId, now, ids, metadata }
   const wrote = await context.services.processes.run(ACCEPT_INVITATION, userId, origin, async () => {
@@ -136,12 +140,25 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
     }
     return data
   })
-  const { identityId } = person
   if (isVerified && person.state.factor !== undefined)
     return accepted(challenge(context, request, { person, member: { organizationId } }), wrote)
-  const issued = await issueToken(context, request, { identityId, email: address, organizationId, userId, jti })
+  const member = await acceptedPerson(context, person, userId, passwordHash ?? known)
+  const issued = await issueToken(context, request, { person: member, organizationId, userId, jti })
   const answer = await session(context, issued.signed, organizationId, userId)
   return { body: answer, wrote: allWrote(wrote, issued.wrote), secret: true }
+}
+
+/** Whoever accepted, with the password that they gave. @throws Failure invalid_credentials for what was undone meanwhile. */
+const acceptedPerson = async (
+  { people }: IdentityContext,
+  { identityId }: Person,
+  userId: string,
+  passwordHash: string,
+): Promise<Person> => {
+  const person = await people.load(identityId)
+  const isOpen = person && openMemberships(person.state).some((membership) => membership.userId === userId)
+  if (!isOpen || person.state.passwordHash !== passwordHash) throw new Failure('invalid_credentials')
+  return person
 }
 
 /** What somebody is called where they were last. */

@@ -3,12 +3,14 @@ import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.t
 import type { RouteRequest, Wrote } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import type { SessionBegan, TokenRevoked } from './events.ts'
+import type { Person } from './people.ts'
+import { revocationOf } from './sessions.ts'
 import type { SignedToken } from './tokens.ts'
 
 /** What a token is issued for. `jti` is drawn before anything is written, so that a repeated request draws the same one. */
 export interface TokenSubject {
-  identityId: string
-  email: string
+  /** As they were when they showed who they are. */
+  person: Person
   organizationId: string
   userId: string
   jti: string
@@ -23,19 +25,42 @@ export interface Issued {
 
 type Request = Pick<RouteRequest, 'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>
 
-/** Signs a token for somebody who gave a password or followed a link, and begins its session. */
+/**
+ * Signs a token for somebody who gave a password or followed a link, and begins its session.
+ * @throws Failure invalid_credentials where they changed password or second factor meanwhile, or proved who they are.
+ */
 export const issueToken = async (
   context: IdentityContext,
   request: Request,
   subject: TokenSubject,
 ): Promise<Issued> => {
-  const { identityId, email, organizationId, userId } = subject
+  const { person, organizationId, userId } = subject
+  const { email, proofs } = person.state
+  const { identityId } = person
   const signed = context.tokens.issue(subject, request.now)
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
   const session = sessionOf(request, subject, signed)
-  const wrote = await context.sessions.begin(identityId, session, { ids: request.ids, metadata })
-  await context.throttle.noteLogin(email, request.network, request.now)
+  const origin = { ids: request.ids, metadata }
+  const wrote = await context.sessions.begin(identityId, session, origin)
+  await assertSame(context, person, session, origin)
+  await context.throttle.noteLogin(email, request.network, { identityId, proofs }, request.now)
   return { signed, session, wrote }
+}
+
+/** Those who changed their access meanwhile ended the sessions that they found: this one may have begun after that. */
+const assertSame = async (
+  context: IdentityContext,
+  { identityId, state }: Person,
+  session: SessionBegan,
+  origin: Parameters<IdentityContext['sessions']['end']>[2],
+): Promise<void> => {
+  const now = (await context.people.load(identityId))?.state
+  const isSame = now?.passwordHash === state.passwordHash && now.factor?.factorId === state.factor?.factorId
+  if (isSame && now.proofs === state.proofs) return
+  // Somebody who was erased meanwhile leaves no session either.
+  if (now === undefined) await context.sessions.erase(identityId)
+  else await context.sessions.end(identityId, revocationOf(session, session.at), origin)
+  throw new Failure('invalid_credentials')
 }
 
 /**
@@ -45,7 +70,7 @@ export const issueToken = async (
 export const exchangeToken = async (
   context: IdentityContext,
   request: Request,
-  subject: Omit<TokenSubject, 'identityId' | 'email'>,
+  subject: Omit<TokenSubject, 'person'>,
   graceMs = 0,
 ): Promise<Issued> => {
   const signed = context.tokens.issue(subject, request.now)
@@ -73,7 +98,7 @@ export const revocationOfCall = (request: Pick<Request, 'caller' | 'now'>, grace
 
 const sessionOf = (
   { address, now }: Pick<Request, 'address' | 'now'>,
-  { jti, organizationId, userId, isByProvider = false }: Omit<TokenSubject, 'identityId' | 'email'>,
+  { jti, organizationId, userId, isByProvider = false }: Omit<TokenSubject, 'person'>,
   { expiresAt }: SignedToken,
 ): SessionBegan => ({
   ...{ jti, organizationId, userId, address },

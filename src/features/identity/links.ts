@@ -8,6 +8,8 @@ import type { LinkIssued, LinkKind } from './events.ts'
 export interface Link extends LinkIssued {
   /** The command that followed it; absent while it is open. */
   useId?: string
+  /** Of one that brings an address back, once that is left: how often it had changed, and which organizations were open; absent for all. */
+  left?: { moves: number; boundTo?: readonly string[] }
 }
 
 const DAY_MS = 86_400_000
@@ -19,6 +21,7 @@ export const LIVES_MS: { [kind in LinkKind]: number } = {
   reset: DAY_MS / 24,
   reopening: 7 * DAY_MS,
   emailChange: 7 * DAY_MS,
+  emailUndo: 7 * DAY_MS,
 }
 
 /** What is issued at a time, ms since the epoch. */

@@ -25,7 +25,13 @@ const KNOWN_MS = 30 * 86_400_000
 /** So often that is written anew. */
 const KNOWN_AGAIN_MS = 86_400_000
 
-type Tables = Pick<TableStore, 'declare' | 'get' | 'getMany' | 'increment' | 'commit'>
+/** Whose login it was, and after how many proofs. */
+interface Standing {
+  identityId: string
+  proofs: number
+}
+
+type Tables = Pick<TableStore, 'declare' | 'getMany' | 'increment' | 'commit'>
 
 /**
  * Counts failed logins over all nodes, by e-mail (whether anybody has it or not) and by network. A network from which the
@@ -44,6 +50,8 @@ export class LoginThrottle {
   /** Counts for one login. */
   guard(email: string, network: string, now: number): GuessGuard {
     return {
+      network,
+      isKnown: () => this.isKnown(email, network, now),
       admit: () => this.admit(email, network, now),
       noteFailure: () => this.noteFailure(email, network, now),
     }
@@ -63,20 +71,27 @@ export class LoginThrottle {
     }
   }
 
-  /** The identity logged in from there. */
-  async noteLogin(email: string, network: string, now: number): Promise<void> {
+  /** The identity logged in from there, as it was after so many proofs. */
+  async noteLogin(email: string, network: string, { identityId, proofs }: Standing, now: number): Promise<void> {
     await this.declare()
-    const id = this.knownKey(email, network)
-    const row = await this.tables.get<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, id)
     const until = now + KNOWN_MS
-    if (row === undefined || row.until < until - KNOWN_AGAIN_MS) await this.put(id, until)
+    const [row] = await this.rows<Standing>([this.knownKey(email, network)])
+    const isSame = row?.identityId === identityId && row.proofs === proofs
+    if (!isSame || row.until < until - KNOWN_AGAIN_MS)
+      await this.put(this.knownKey(email, network), until, { identityId, proofs })
+  }
+
+  /** From where somebody logged in before this proof is theirs no more: it may have been somebody else. */
+  async noteProof(email: string, { identityId, proofs }: Standing, now: number): Promise<void> {
+    await this.declare()
+    await this.put(this.provenKey(email), now + KNOWN_MS, { identityId, proofs })
   }
 
   /** @throws Failure rate_limited while one of the counts is full. */
   private async admit(email: string, network: string, now: number): Promise<void> {
     const keys = await this.countsOf(email, network, now)
     const ids = keys.map(({ id }) => id)
-    const rows = await this.tables.getMany<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, ids)
+    const rows = await this.rows(ids)
     const until = Math.max(...rows.map((row) => row?.until ?? 0))
     if (until <= now) return
     throw new Failure('rate_limited', {
@@ -108,14 +123,18 @@ export class LoginThrottle {
 
   private async isKnown(email: string, network: string, now: number): Promise<boolean> {
     await this.declare()
-    const id = this.knownKey(email, network)
-    const row = await this.tables.get<{ until: number }>(LOGIN_BLOCKS.name, NO_ORGANIZATION, id)
-    return row !== undefined && row.until > now
+    const [known, proven] = await this.rows<Standing>([this.knownKey(email, network), this.provenKey(email)])
+    if (known === undefined || known.until <= now) return false
+    return proven === undefined || (known.identityId === proven.identityId && known.proofs >= proven.proofs)
   }
 
-  private put(id: string, until: number): Promise<void> {
+  private rows<Said>(ids: readonly string[]): Promise<(({ until: number } & Said) | undefined)[]> {
+    return this.tables.getMany<{ until: number } & Said>(LOGIN_BLOCKS.name, NO_ORGANIZATION, ids)
+  }
+
+  private put(id: string, until: number, said: object = {}): Promise<void> {
     return this.tables.commit([
-      { table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until }, expiresAt: until },
+      { table: LOGIN_BLOCKS.name, scope: NO_ORGANIZATION, id, row: { until, ...said }, expiresAt: until },
     ])
   }
 
@@ -131,6 +150,10 @@ export class LoginThrottle {
 
   private knownKey(email: string, network: string): string {
     return this.idOf(`known:${normalizeKey(email)}|${network}`)
+  }
+
+  private provenKey(email: string): string {
+    return this.idOf(`proven:${normalizeKey(email)}`)
   }
 
   // Hashed, so that no table holds what people typed.

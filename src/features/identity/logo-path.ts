@@ -1,4 +1,4 @@
-/** Of every logo in the store of files. */
+/** Beginning of the keys of all logos in the file store. */
 export const LOGOS = 'logos/'
 
 export const logoKey = (organizationId: string, name: string): string => `${LOGOS}${organizationId}/${name}`

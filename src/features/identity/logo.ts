@@ -4,11 +4,12 @@ import { IMAGE_TYPES, imageEnding } from '../../kit/http/image.ts'
 import { BINARY, formSchema, parseMultipart } from '../../kit/http/multipart.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { assertRoom } from '../../kit/quotas/quotas.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { originOf, versionOf } from '../../kit/resource/writes.ts'
 import type { IdentityContext } from './context.ts'
 import { logoKey, logoPath } from './logo-path.ts'
-import { organization } from './organization.ts'
+import { organization, shownOrganization } from './organization.ts'
 
 const LOGO_BYTES_MAX = 2 * 1024 * 1024
 /** The form around the file. */
@@ -51,8 +52,10 @@ const putRoute = (context: IdentityContext): Route =>
       const ending = imageEnding(bytes)
       const name = `${createHash('sha256').update(bytes).digest('hex')}.${ending}`
       const { organizationId } = userOf(request)
-      await context.services.files.put(logoKey(organizationId, name), one(bytes), LOGO_BYTES_MAX)
-      return write(context, request, logoPath(organizationId, name))
+      const { files, quotas } = context.services
+      await assertRoom(quotas, organizationId, 'filesBytes', bytes.byteLength)
+      await files.put(logoKey(organizationId, name), one(bytes), LOGO_BYTES_MAX)
+      return write(context, request, { logo: logoPath(organizationId, name), logoBytes: bytes.byteLength })
     },
   })
 
@@ -75,16 +78,16 @@ const pictureOf = async ({
 const write = async (
   context: IdentityContext,
   request: Omit<RouteRequest, 'body' | 'query'>,
-  logo: string | undefined,
+  logo: { logo: string; logoBytes: number } | undefined,
 ) => {
   const { organizationId } = userOf(request)
   const { row, wrote } = await context.organizations.update(
     originOf(request),
     organizationId,
-    ({ logo: _logo, ...before }) => (logo === undefined ? before : { ...before, logo }),
+    ({ logo: _logo, logoBytes: _bytes, ...before }) => ({ ...before, ...logo }),
     versionOf(request, undefined),
   )
-  return rowReply({ logo: null, ...row }, row, wrote)
+  return rowReply(shownOrganization(row), row, wrote)
 }
 
 const readRoute = ({ services }: IdentityContext): Route =>

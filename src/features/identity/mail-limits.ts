@@ -27,6 +27,11 @@ export class MailLimits {
     await this.count(`from:${address}`, FROM_ONE_ADDRESS_MAX, now)
   }
 
+  /** Counts an attempt, whatever becomes of it. @throws Failure rate_limited */
+  async countSignUp(network: string, max: number, now: number): Promise<void> {
+    await this.count(`signed-up-from:${network}`, max, now, 'Too many sign-ups from your address; try again later.')
+  }
+
   /** @throws Failure rate_limited */
   async countInvitation(organizationId: string, email: string, now: number): Promise<void> {
     await this.count(`invited-by:${organizationId}`, INVITATIONS_MAX, now)
@@ -39,10 +44,10 @@ export class MailLimits {
     return count <= TO_ONE_ADDRESS_MAX
   }
 
-  private async count(what: string, max: number, now: number): Promise<void> {
+  private async count(what: string, max: number, now: number, message?: string): Promise<void> {
     const { count, expiresAt } = await this.tables.increment(NO_ORGANIZATION, this.keyOf(what), HOUR_MS)
     if (count <= max) return
-    throw new Failure('rate_limited', { retryAfterSeconds: Math.max(1, Math.ceil((expiresAt - now) / 1000)) })
+    throw new Failure('rate_limited', { message, retryAfterSeconds: Math.max(1, Math.ceil((expiresAt - now) / 1000)) })
   }
 
   // Hashed, so that no table holds what people typed.

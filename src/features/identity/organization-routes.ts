@@ -3,17 +3,18 @@ import { integer, objectSchema, optional, patchSchema } from '../../kernel/schem
 import { Failure } from '../../kernel/errors.ts'
 import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
+import { assertNewNames } from '../../kit/resource/new-names.ts'
 import { amendSchema, withDefaults } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { answered, envelope } from '../../kit/http/page-members.ts'
-import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
+import { exampleRow, rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { originOf, versionOf } from '../../kit/resource/writes.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import type { Written } from '../../kit/resource/writes.ts'
 import { route, type Answer, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import type { IdentityContext } from './context.ts'
-import { organization, SETTINGS_DEFAULT, SETTINGS_FIELDS } from './organization.ts'
+import { organization, SETTINGS_DEFAULT, shownOrganization, SETTINGS_FIELDS } from './organization.ts'
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
 const declaration = organization.declaration
@@ -32,6 +33,17 @@ const settingsAnswer: Answer = {
   example: { status: true, data: { ...SETTINGS_DEFAULT, version: 1 } },
   headers: ['ETag'],
 }
+const WITH_LIMITS: Answer = {
+  ...rowAnswer(declaration),
+  example: {
+    status: true,
+    data: {
+      ...exampleRow(declaration),
+      limits: { trackers: 100_000, geofencePositions: 2_000_000, filesBytes: 107_374_182_400 },
+      uses: { trackers: 412, geofencePositions: 18_204, filesBytes: 52_428_800 },
+    },
+  },
+}
 const TRIES = 5
 
 /** The organization of the token, and its settings. */
@@ -39,12 +51,14 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
   route<{ fields?: string }>({
     ...about('GET', '/organization', 'readOrganization', 'Read the organization', declaration.permissions.view),
     query: FIELDS_QUERY,
-    answers: { 200: rowAnswer(declaration) },
+    answers: { 200: WITH_LIMITS },
     handler: async (request) => {
       const { organizationId } = userOf(request)
       const row = await context.services.tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
       if (row === undefined) throw new Failure('not_found')
-      return rowReply(chooseFields(listShape(declaration).members, request.query.fields)({ logo: null, ...row }), row)
+      const { fields } = request.query
+      const whole = { ...shownOrganization(row), ...(await quotasOf(context, organizationId)) }
+      return rowReply(chooseFields(listShape(declaration).members, fields)(whole), row)
     },
   }),
   route<object, JsonObject>({
@@ -53,8 +67,11 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
     bodyExample: { name: 'Green Couriers' },
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
+      const { organizationId } = userOf(request)
+      const read = () => context.services.tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
+      await assertNewNames(declaration.fields, request.body, read)
       const { row, wrote } = await amend(context, request, request.body)
-      return rowReply({ logo: null, ...row }, row, wrote)
+      return rowReply(shownOrganization(row), row, wrote)
     },
   }),
   route<{ fields?: string }>({
@@ -76,6 +93,9 @@ export const organizationRoutes = (context: IdentityContext): Route[] => [
   changeSettings(context, 'PUT'),
   changeSettings(context, 'PATCH'),
 ]
+
+const quotasOf = async ({ services: { quotas } }: IdentityContext, organizationId: string): Promise<JsonObject> =>
+  quotas === undefined ? {} : { limits: quotas.limits(), uses: await quotas.usesOf(organizationId) }
 
 const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Route =>
   route<object, JsonObject>({

@@ -1,13 +1,19 @@
+import { pagesOf } from '../../engines/table-store.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { LIMIT_MAX } from '../../kit/http/list-query.ts'
 import { pick } from '../../kit/resource/declaration.ts'
 import { type FlowRow, FLOWS } from '../flows/views.ts'
 import type { IdentityContext } from './context.ts'
-import { type IdentityState, type Membership, openMemberships } from './identity.ts'
+import { openMemberships } from './identity.ts'
+import type { IdentityState, Membership } from './identity-state.ts'
 import type { Founding } from './found-organization.ts'
 import type { UserRow } from './user.ts'
 import { HUBS_TABLE, ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
+
+/** They stand together in the event that begins a new organization. */
+const COPIED_HUBS_MAX = 1_000
 
 export interface HubFields {
   hubName?: string
@@ -18,7 +24,7 @@ export interface HubFields {
 /**
  * What a new organization begins with: the hub that was sent, and what is copied from the caller's oldest membership as
  * owner (for hubs: the oldest whose organization has some).
- * @throws Failure invalid when hub fields are missing and there is nothing to copy them from.
+ * @throws Failure invalid when hub fields are missing and there is nothing to copy them from, quota for too many hubs.
  */
 export const beginning = async (
   context: IdentityContext,
@@ -60,45 +66,49 @@ const missing = (names: readonly string[]): Failure =>
     errors: names.map((name) => ({ path: `/${name}`, message: 'is required' })),
   })
 
-interface Owned extends Membership {
-  hubIds: string[]
-}
-
 const ownedMemberships = async (
   { services: { tables } }: IdentityContext,
   memberships: readonly Membership[],
-): Promise<Owned[]> => {
-  const owned: Owned[] = []
+): Promise<Membership[]> => {
+  const owned: Membership[] = []
   for (const membership of memberships) {
     const member = await tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
     if (member?.status !== 'active') continue
     const role = await tables.get(ROLES_TABLE, membership.organizationId, member.roleId)
-    if (role?.key === 'owner') owned.push({ ...membership, hubIds: member.hubId })
+    if (role?.key === 'owner') owned.push(membership)
   }
   return owned
 }
 
-/** With the flag all hubs of the caller's list there, else its first hub when none was sent. */
+/** With the flag all hubs there, since an owner has access to all; else its first hub when none was sent. @throws Failure quota */
 const copiedHubs = async (
   { services: { tables } }: IdentityContext,
-  owned: readonly Owned[],
+  owned: readonly Membership[],
   isCopy: boolean,
   isNeeded: boolean,
 ): Promise<JsonObject[]> => {
   if (!isCopy && !isNeeded) return []
-  for (const { organizationId, hubIds } of owned) {
-    const { rows } = await tables.find(HUBS_TABLE, organizationId, {
-      sort: { field: 'createdAt', order: 'asc' },
-      limit: 1,
-    })
-    if (rows.length === 0) continue
-    const own = isCopy
-      ? (await tables.getMany(HUBS_TABLE, organizationId, hubIds)).filter((row) => row !== undefined)
-      : []
-    return (own.length > 0 || !isNeeded ? own : [rows[0].row]).map(hubBody)
+  const question = {
+    sort: { field: 'createdAt', order: 'asc' },
+    limit: isCopy ? LIMIT_MAX : 1,
+  } as const
+  for (const { organizationId } of owned) {
+    const hubs: JsonObject[] = []
+    for await (const rows of pagesOf(tables, HUBS_TABLE, organizationId, question)) {
+      hubs.push(...rows.map(({ row }) => hubBody(row)))
+      if (!isCopy && hubs.length > 0) return hubs
+      if (hubs.length > COPIED_HUBS_MAX) throw tooManyHubs()
+    }
+    if (hubs.length > 0) return hubs
   }
   return []
 }
+
+const tooManyHubs = (): Failure =>
+  new Failure('quota', {
+    message: `An organization with more than ${COPIED_HUBS_MAX} hubs cannot be copied.`,
+    extra: { limit: COPIED_HUBS_MAX },
+  })
 
 const hubBody = (row: Row): JsonObject => pick(row as JsonObject, ['name', 'address', 'lat', 'lng'])
 

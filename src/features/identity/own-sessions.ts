@@ -54,6 +54,7 @@ export const ownSessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'List the sessions of the calling person, newest first',
     tag: 'Authentication',
     access: 'user',
+    isPersonal: true,
     query: listQuerySchema(LIST),
     answers: {
       200: pageAnswer('Tokens that have not ended.', 'OwnSessionPage', SESSION_SCHEMA, EXAMPLE),
@@ -79,6 +80,7 @@ export const ownSessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'End a session of the calling person',
     tag: 'Authentication',
     access: 'user',
+    isPersonal: true,
     params: { sessionId: idSchema('The `jti` of the session.') },
     answers: { 200: { description: 'Its token is revoked.' } },
     handler: async (request) => {

@@ -1,6 +1,7 @@
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { appendFacts, handleCommand, loadState, type CommandContext } from '../../kit/commands/handle-command.ts'
+import { appendFacts, handleCommand, type CommandContext } from '../../kit/commands/handle-command.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
 import {
   ClaimTaker,
   type ClaimContext,
@@ -13,7 +14,8 @@ import {
 import type { Wrote } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { IDENTITY } from './events.ts'
-import { identity, type IdentityCommand, type IdentityState } from './identity.ts'
+import { identity } from './identity.ts'
+import type { IdentityCommand, IdentityState } from './identity-state.ts'
 
 export interface Person {
   identityId: string
@@ -51,6 +53,12 @@ export class People implements ClaimOwners {
     return this.handle(identityId, command, context, taker)
   }
 
+  /** Whether somebody signed up before, deleted by now or not. */
+  async hasFirst(): Promise<boolean> {
+    const owner = await claimOwner(this.services.log, this.first)
+    return owner !== undefined && (await this.ask(owner, this.first)).holds
+  }
+
   /**
    * Creates the identity of somebody who signs up, and notes whether they are the first; with `firstOnly` nobody else may.
    * @throws Failure key_in_use when somebody has the e-mail, not_available for whoever is not the first.
@@ -67,7 +75,7 @@ export class People implements ClaimOwners {
         await taker.take(this.first, version)
       } catch (error) {
         if (!(error instanceof Failure) || error.code !== 'key_in_use') throw error
-        if (firstOnly) throw new Failure('not_available', { status: 403, message: SIGNUP_CLOSED })
+        if (firstOnly) throw signupClosed()
       }
     }
     return this.handle(identityId, command, context, taker, takeFirst)
@@ -117,7 +125,11 @@ export class People implements ClaimOwners {
   }
 }
 
-export const SIGNUP_CLOSED = 'Signing up is closed on this server; ask for an invitation.'
+export const signupClosed = (): Failure =>
+  new Failure('not_available', {
+    status: 403,
+    message: 'Signing up is closed on this server; ask for an invitation.',
+  })
 
 /** Whether there ever was such an identity, deleted or not. */
 const everCreated: Decider<boolean, never> = {

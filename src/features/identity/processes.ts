@@ -16,6 +16,8 @@ export interface FoundOrganizationData {
   /** Flows that are copied, each as it was at a version; `key` of a default one. */
   flows?: readonly { _id: string; flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string; roleId: string }
+  /** Limit of organizations that one person may make; absent in processes that began before there was one. */
+  organizationsMax?: number
   /** For somebody who has no identity yet. */
   signUp?: { passwordHash: string; firstOnly: boolean; link: LinkIssued }
 }
@@ -52,6 +54,10 @@ export interface ChangeUserData {
   owners?: 'add' | 'remove'
   /** Mailed to the e-mail that is to be theirs. */
   emailLink?: LinkIssued
+  /** The change that is pending ends. */
+  cancelsEmail?: boolean
+  /** Proofs of the identity when its owner gave their password: one more by now refuses the change. */
+  proofs?: number
   joined: readonly string[]
   left: readonly string[]
   passwordHash?: string
@@ -69,9 +75,9 @@ export interface AcceptInvitationData {
   identityId: string
   linkId: string
   useId: string
-  /** Of whoever had none, or was not verified. */
+  /** Hash of the new password, for a person who had none or was not verified. */
   passwordHash?: string
-  /** Of the user from now on. */
+  /** Name of the user from now on. */
   name: string
   email: string
   isOwner: boolean
@@ -92,6 +98,17 @@ export interface FollowLinkData {
 
 /** About the identity. */
 export const FOLLOW_LINK: ProcessKey<FollowLinkData> = { name: 'follow-link' }
+
+export interface VerifyAddressData {
+  identityId: string
+  /** Theirs, as another service says. */
+  email: string
+  /** Hash of a password that nobody knows. */
+  passwordHash: string
+}
+
+/** About the identity. */
+export const VERIFY_ADDRESS: ProcessKey<VerifyAddressData> = { name: 'verify-address' }
 
 export interface ChangeFactorData {
   identityId: string

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure, invalid } from '../../kernel/errors.ts'
-import { id, list, object, oneOf, optional, text, withDefault } from '../../kernel/schema.ts'
+import { id, list, newName, object, oneOf, optional, text, withDefault } from '../../kernel/schema.ts'
 import type { PermissionDetail } from '../../kernel/caller.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
@@ -21,7 +21,7 @@ export const role = defineResource({
   plural: ROLES_TABLE,
   tag: 'Roles',
   fields: {
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     permissions: withDefault(list(oneOf(...PERMISSIONS), { max: 200, unique: true }), []),
     permissionDetails: withDefault(list(permissionDetail, { max: 500 }), []),
   },

@@ -22,12 +22,16 @@ const PROVIDER_MS = 10 * 60_000
 const TAG = 'Second factor'
 const PASSWORD = optional(secret({ max: 200 }))
 const CODE = secret({ max: 40 })
+/** Whoever owns the address is not known to be the caller. */
+const UNVERIFIED =
+  'Your e-mail address is not confirmed yet: follow the link that was mailed to it first. When the address is confirmed, a second factor that was set up before is taken off.'
+const WARNING: JsonSchema = { type: 'string', description: 'Present while the e-mail address is not confirmed.' }
 const RECOVERY_EXAMPLE = ['4f9k2-x7m3q', 'r8w1c-p5d6n']
 
 const answer = (description: string, title: string, properties: { [name: string]: JsonSchema }, example: object) => ({
   200: {
     description,
-    schema: envelope({ data: answered(title, properties, ['confirmedAt']) }),
+    schema: envelope({ data: answered(title, properties, ['warning']) }),
     example: { status: true, data: example },
   },
 })
@@ -35,7 +39,7 @@ const answer = (description: string, title: string, properties: { [name: string]
 const RECOVERY_ANSWER = answer(
   'Each code is good once, and is shown here alone: keep them somewhere safe.',
   'RecoveryCodes',
-  { recoveryCodes: { type: 'array', items: { type: 'string' } } },
+  { recoveryCodes: { type: 'array', items: { type: 'string' } }, warning: WARNING },
   { recoveryCodes: RECOVERY_EXAMPLE },
 )
 
@@ -58,6 +62,7 @@ const readRoute = (context: IdentityContext): Route =>
     summary: 'Read whether the calling person has a second factor, and whether they need one',
     tag: TAG,
     access: 'user',
+    isPersonal: true,
     enrols: true,
     answers: answer(
       'The second factor.',
@@ -90,6 +95,7 @@ const beginRoute = (context: IdentityContext): Route =>
       'Nothing changes until a code of it is given to `POST /auth/second-factor/confirm`, within an hour. The password may be left out within ten minutes of signing in with Microsoft.',
     tag: TAG,
     access: 'user',
+    isPersonal: true,
     enrols: true,
     body: objectSchema({ password: PASSWORD }),
     bodyExample: { password: 'correct horse battery staple' },
@@ -100,6 +106,7 @@ const beginRoute = (context: IdentityContext): Route =>
         secret: { type: 'string' },
         otpauthUri: { type: 'string' },
         expiresAt: DATE_TIME,
+        warning: WARNING,
       },
       {
         secret: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
@@ -118,6 +125,7 @@ const confirmRoute = (context: IdentityContext): Route =>
     summary: 'Turn the second factor on with a code of the app; answers recovery codes and ends every other session',
     tag: TAG,
     access: 'user',
+    isPersonal: true,
     enrols: true,
     body: objectSchema({ code: CODE }),
     bodyExample: { code: '123456' },
@@ -133,6 +141,7 @@ const replaceRoute = (context: IdentityContext): Route =>
     summary: 'Replace the recovery codes: those from before are no longer good',
     tag: TAG,
     access: 'user',
+    isPersonal: true,
     body: objectSchema({ password: PASSWORD, code: CODE }),
     bodyExample: { password: 'correct horse battery staple', code: '123456' },
     answers: RECOVERY_ANSWER,
@@ -147,6 +156,7 @@ const removeRoute = (context: IdentityContext): Route =>
     summary: 'Take the second factor off, with the password and a code; every other session ends',
     tag: TAG,
     access: 'user',
+    isPersonal: true,
     body: objectSchema({ password: PASSWORD, code: CODE }),
     bodyExample: { password: 'correct horse battery staple', code: '123456' },
     answers: { 200: { description: 'It is off.' } },
@@ -163,16 +173,18 @@ const begin = async (
   await assertPerson(context, request, person, request.body.password)
   const { sealedSecret, ...shown } = newSecret(context.services.keyring, seed, person.state.email)
   const expiresAt = formatTime(now + OFFER_MS)
-  const command = { type: 'offerFactor', factorId, sealedSecret, expiresAt, at: formatTime(now) } as const
+  const { proofs } = person.state
+  const command = { type: 'offerFactor', factorId, sealedSecret, expiresAt, proofs, at: formatTime(now) } as const
   const wrote = await context.people.command(person.identityId, command, { ids, metadata: metadataOf(request) })
-  return { body: { data: { ...shown, expiresAt } }, wrote, secret: true }
+  return { body: { data: { ...shown, expiresAt, ...warningFor(person) } }, wrote, secret: true }
 }
 
 const confirm = async (context: IdentityContext, request: RouteRequest<object, { code: string }>): Promise<Reply> => {
   const { ids, now, network, body } = request
   const { jti } = userOf(request)
   const codes = newRecoveryCodes(context.services.keyring, ids.next())
-  const { identityId } = await personOf(context, request)
+  const person = await personOf(context, request)
+  const { identityId } = person
   const wrote = await context.services.processes.run(
     CHANGE_FACTOR,
     identityId,
@@ -193,8 +205,10 @@ const confirm = async (context: IdentityContext, request: RouteRequest<object, {
       return { identityId, change, keeps: jti }
     },
   )
-  return { body: { data: { recoveryCodes: codes } }, wrote, secret: true }
+  return { body: { data: { recoveryCodes: codes, ...warningFor(person) } }, wrote, secret: true }
 }
+
+const warningFor = ({ state }: Person): { warning?: string } => (state.isVerified ? {} : { warning: UNVERIFIED })
 
 const replaceCodes = async (context: IdentityContext, request: RouteRequest<object, Proof>): Promise<Reply> => {
   const { ids, now } = request

@@ -17,6 +17,8 @@ export interface SecondFactor {
   recoveryHashes: readonly string[]
   /** Whoever set it up signed in by a password that somebody else had set, and may be that somebody. */
   isShared: boolean
+  /** When it was confirmed, RFC 3339. */
+  since: string
 }
 
 /** The part of an identity that is its second factor. */
@@ -69,10 +71,10 @@ export const evolveFactor = <State extends FactorState & { opensOnly?: string }>
     case IDENTITY.factorOffered:
       return { ...state, offered: fact.data as FactorOffered }
     case IDENTITY.factorConfirmed: {
-      const { factorId, recoveryHashes } = fact.data as FactorConfirmed
+      const { factorId, recoveryHashes, at: since } = fact.data as FactorConfirmed
       const sealedSecret = state.offered?.sealedSecret ?? ''
       const isShared = state.opensOnly !== undefined
-      return { ...state, offered: undefined, factor: { factorId, sealedSecret, recoveryHashes, isShared } }
+      return { ...state, offered: undefined, factor: { factorId, sealedSecret, recoveryHashes, isShared, since } }
     }
     case IDENTITY.factorRemoved: {
       const { opensOnly = state.opensOnly } = fact.data as FactorRemoved

@@ -7,7 +7,8 @@ import { answered, envelope, UUID } from '../../kit/http/page-members.ts'
 import { exampleRow } from '../../kit/resource/answers.ts'
 import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
-import { type IdentityState, openMemberships } from './identity.ts'
+import { openMemberships } from './identity.ts'
+import type { IdentityState } from './identity-state.ts'
 import type { SignedToken } from './tokens.ts'
 import { OWN_USER, user, type UserRow } from './user.ts'
 import { ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
@@ -139,4 +140,11 @@ const CHALLENGE: JsonSchema = {
 export const signInAnswer = (description: string): Answer => {
   const { schema, ...answer } = sessionAnswer(description)
   return { ...answer, schema: { anyOf: [schema as JsonSchema, CHALLENGE] } }
+}
+
+/** The same, or a message alone for somebody who is an active user nowhere. */
+export const confirmedAnswer = (description: string): Answer => {
+  const { schema, ...answer } = signInAnswer(description)
+  const { anyOf } = schema as { anyOf: JsonSchema[] }
+  return { ...answer, schema: { anyOf: [...anyOf, { title: 'Confirmed', ...envelope({}) }] } }
 }

@@ -49,6 +49,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'Exchange the token of the call for a new one',
     tag: 'Authentication',
     access: 'user',
+    isPersonal: true,
     revokesToken: true,
     answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
     handler: (request) => refresh(context, request),
@@ -60,6 +61,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'Revoke the token of the call',
     tag: 'Authentication',
     access: 'user',
+    isPersonal: true,
     enrols: true,
     answers: { 200: { description: 'The token is revoked.' } },
     handler: (request) => logout(context, request),
@@ -71,6 +73,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     summary: "List the caller's organizations",
     tag: 'Authentication',
     access: 'user',
+    isPersonal: true,
     query: FIELDS_QUERY,
     answers: { 200: organizationsAnswer },
     handler: async (request) => {

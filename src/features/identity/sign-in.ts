@@ -10,7 +10,6 @@ import { loginOrder } from './identity.ts'
 import { issueToken } from './issue-token.ts'
 import type { Person } from './people.ts'
 import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
-import { revocationOf } from './sessions.ts'
 import { isFirstUse } from './single-use.ts'
 import { type UserRow, withoutRunOut } from './user.ts'
 import { USERS_TABLE } from './views.ts'
@@ -21,6 +20,8 @@ export interface SignIn {
   member: UserRow
   /** Another service said who it is; no password was given. */
   isByProvider?: boolean
+  /** Id of the token, where it was drawn before. */
+  jti?: string
 }
 
 /** What a challenge says, encrypted. It opens nothing but its second step. */
@@ -30,6 +31,8 @@ interface Challenge {
   factorId: string
   /** Which password was given: another one by now ends the challenge. Absent for a sign-in elsewhere. */
   password?: string
+  /** How many proofs there were: another one by now ends the challenge. */
+  proofs: number
   until: number
   salt: string
 }
@@ -86,6 +89,7 @@ export const challenge = (
     organizationId,
     factorId: state.factor?.factorId ?? '',
     ...(!isByProvider && { password: markOf(keyring, state.passwordHash) }),
+    proofs: state.proofs,
     until: now + CHALLENGE_MS,
     salt: ids.next(),
   }
@@ -105,11 +109,11 @@ const secondStep = async (
   await context.limits.countFrom(network, now)
   const { keyring } = context.services
   const said = openSignIn<Challenge>(keyring, PURPOSE, request.body.challenge, now)
-  const { identityId, organizationId, factorId, password, until, salt } = said
+  const { identityId, organizationId, factorId, password, proofs, until, salt } = said
   await countTry(context, salt, until, now)
   const person = await context.people.load(identityId)
   const factor = person?.state.factor
-  if (person === undefined || factor?.factorId !== factorId) throw unfinished()
+  if (person === undefined || factor?.factorId !== factorId || person.state.proofs !== proofs) throw unfinished()
   const isByProvider = password === undefined
   if (!isByProvider && password !== markOf(keyring, person.state.passwordHash)) throw unfinished()
   const member = await memberFor(context, person, organizationId, isByProvider)
@@ -141,7 +145,7 @@ export const memberFor = async (
 const beginSession = async (
   context: IdentityContext,
   request: Request,
-  { person, member, isByProvider = false }: SignIn,
+  { person, member, isByProvider = false, jti }: SignIn,
 ): Promise<Reply> => {
   const { now, ids } = request
   const { _id: userId, organizationId } = member
@@ -149,30 +153,14 @@ const beginSession = async (
   const metadata = metadataOf({ ...request, caller: undefined }, organizationId, `user:${userId}`)
   const access = { type: 'access', organizationId, at: formatTime(now) } as const
   const accessed = await context.people.command(identityId, access, { ids, metadata })
-  const subject = { identityId, email: state.email, userId, organizationId, jti: ids.next(), isByProvider }
+  const subject = { person, userId, organizationId, jti: jti ?? ids.next(), isByProvider }
   const issued = await issueToken(context, request, subject)
-  await assertSame(context, person, issued.session, { ids, metadata })
   const organizations = await organizationItems(context, state, organizationId)
   return {
     body: sessionBody('Welcome.', issued.signed, withoutRunOut(member, now), organizations),
     wrote: allWrote(accessed, issued.wrote),
     secret: true,
   }
-}
-
-/** Whoever changed password or second factor meanwhile ended the sessions that they found: this one may have begun after that. */
-const assertSame = async (
-  context: IdentityContext,
-  { identityId, state }: Person,
-  session: Parameters<typeof revocationOf>[0],
-  origin: Parameters<IdentityContext['sessions']['end']>[2],
-): Promise<void> => {
-  const now = (await context.people.load(identityId))?.state
-  if (now?.passwordHash === state.passwordHash && now.factor?.factorId === state.factor?.factorId) return
-  // Somebody who was erased meanwhile leaves no session either.
-  if (now === undefined) await context.sessions.erase(identityId)
-  else await context.sessions.end(identityId, revocationOf(session, session.at), origin)
-  throw new Failure('invalid_credentials')
 }
 
 /** Codes that come at the same time count too. @throws Failure invalid_credentials when it has had enough. */

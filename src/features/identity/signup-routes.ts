@@ -1,14 +1,15 @@
-import { Failure } from '../../kernel/errors.ts'
-import { email, latitude, longitude, objectSchema, text } from '../../kernel/schema.ts'
+import { Failure, taken } from '../../kernel/errors.ts'
+import { email, latitude, longitude, newName, objectSchema } from '../../kernel/schema.ts'
 import { metadataOf } from '../../kit/http/request-context.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { foundOrganization } from './found-organization.ts'
+import { hashNew } from './new-password.ts'
 import { issueToken } from './issue-token.ts'
 import { newLink } from './links.ts'
 import { PREDEFINED_ROLES } from './predefined-roles.ts'
-import { SIGNUP_CLOSED } from './people.ts'
+import { signupClosed } from './people.ts'
 import { organizationItem, sessionAnswer, sessionBody } from './session-answer.ts'
 import { PASSWORD } from './user.ts'
 
@@ -31,11 +32,11 @@ export const signupRoute = (context: IdentityContext): Route =>
     tag: 'Authentication',
     access: 'public',
     body: objectSchema({
-      name: text({ max: 100 }),
+      name: newName({ max: 100 }),
       email: email(),
       password: PASSWORD,
-      organizationName: text({ min: 3, max: 100 }),
-      hubName: text({ max: 100 }),
+      organizationName: newName({ min: 3, max: 100 }),
+      hubName: newName({ max: 100 }),
       hubLat: latitude(),
       hubLng: longitude(),
     }),
@@ -54,26 +55,43 @@ export const signupRoute = (context: IdentityContext): Route =>
 
 const signup = async (context: IdentityContext, request: RouteRequest<object, SignupBody>): Promise<Reply> => {
   const { ids, now, body } = request
-  if (context.config.signup === 'closed') throw new Failure('not_available', { status: 403, message: SIGNUP_CLOSED })
+  if (context.config.signup === 'closed') throw signupClosed()
   const [organizationId, identityId, userId, jti] = [ids.next(), ids.next(), ids.next(), ids.next()]
   const origin = { organizationId, now, ids, metadata: metadataOf(request, organizationId, `user:${userId}`) }
   const { name, organizationName, hubName, hubLat, hubLng } = body
-  const { organization, owner, wrote } = await foundOrganization(context, origin, userId, async () => ({
-    name: organizationName,
-    hubs: [{ name: hubName, lat: hubLat, lng: hubLng }],
-    owner: { identityId, userId, name, email: body.email },
-    signUp: {
-      passwordHash: await context.passwords.hash(body.password),
-      firstOnly: context.config.signup === 'first',
-      link: newLink({ linkId: ids.next(), kind: 'verification', email: body.email, organizationId, userId }, now),
-    },
-  }))
+  const { organization, owner, wrote } = await foundOrganization(context, origin, userId, async () => {
+    await assertWelcome(context, request)
+    const about = [name, body.email, organizationName]
+    return {
+      name: organizationName,
+      hubs: [{ name: hubName, lat: hubLat, lng: hubLng }],
+      owner: { identityId, userId, name, email: body.email },
+      signUp: {
+        passwordHash: await hashNew(context, { password: body.password, about, source: request.network }),
+        firstOnly: context.config.signup === 'first',
+        link: newLink({ linkId: ids.next(), kind: 'verification', email: body.email, organizationId, userId }, now),
+      },
+    }
+  })
   const ownerRole = { key: PREDEFINED_ROLES[0].key }
-  const issued = await issueToken(context, request, { identityId, email: body.email, userId, organizationId, jti })
+  const person = await context.people.load(identityId)
+  // The owner of the address may have come before this request, repeated.
+  if (person === undefined || person.state.proofs > 0) throw new Failure('unauthenticated')
+  const issued = await issueToken(context, request, { person, userId, organizationId, jti })
   const items = [organizationItem(organization, ownerRole, userId, true)]
   return {
     body: { ...sessionBody('Your organization is ready.', issued.signed, owner, items), isHubSet: true },
     wrote: allWrote(wrote, issued.wrote),
     secret: true,
   }
+}
+
+/** Refuses before a password is hashed, which costs others their turn. @throws Failure not_available, rate_limited, key_in_use */
+const assertWelcome = async (
+  { config, people, limits }: IdentityContext,
+  { body, network, now }: RouteRequest<object, SignupBody>,
+): Promise<void> => {
+  if (config.signup === 'first' && (await people.hasFirst())) throw signupClosed()
+  await limits.countSignUp(network, config.signupsPerAddress, now)
+  if ((await people.findByEmail(body.email)) !== undefined) throw taken('/email')
 }

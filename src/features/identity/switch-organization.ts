@@ -23,6 +23,7 @@ export const switchOrganizationRoute = (context: IdentityContext): Route =>
     summary: 'Switch to another organization',
     tag: 'Authentication',
     access: 'user',
+    isPersonal: true,
     revokesToken: true,
     body: objectSchema({ organizationId: id(), password: secret({ max: 200 }) }),
     bodyExample: { organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff', password: 'correct horse battery staple' },

@@ -38,6 +38,7 @@ const readMe = ({ services }: IdentityContext): Route =>
     summary: 'Read the calling user',
     tag: declaration.tag,
     access: 'user',
+    isPersonal: true,
     query: FIELDS_QUERY,
     answers: { 200: rowAnswer(OWN_USER) },
     handler: async (request) => {

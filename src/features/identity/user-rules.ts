@@ -1,6 +1,7 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { seesHubs, type PermissionDetail, type UserCaller } from '../../kernel/caller.ts'
+import { hasAllHubs, seesHubs, type PermissionDetail, type UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
+import { isRecipient } from '../../kernel/recipient.ts'
 import type { Row } from '../../kernel/table.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import type { RoleKey } from './predefined-roles.ts'
@@ -25,6 +26,11 @@ export interface Access {
 /** @throws Failure invalid for a role that the organization does not have. */
 export const roleOf = (tables: Tables, organizationId: string, roleId: string): Promise<RoleRow> =>
   assertExists<RoleRow>(tables, ROLES_TABLE, organizationId, roleId, '/roleId')
+
+/** @throws Failure invalid for an address that no mail is sent to */
+export const assertRecipient = (email: string): void => {
+  if (!isRecipient(email)) throw invalid('/email', 'must be a public e-mail address: mail is sent to it')
+}
 
 /** Nobody can give, change or take away what they do not hold themselves. @throws Failure forbidden */
 export const assertHolds = (
@@ -69,13 +75,10 @@ export const assertTeams = async (
       path,
     )
     if (!before.includes(teamId) && !seesHubs(caller, [team.hubId])) throw invalid(path, NAMES_NOTHING)
-    if (!seesAll(role) && !hubIds.includes(team.hubId))
+    if (!hasAllHubs(role) && !hubIds.includes(team.hubId))
       throw invalid(path, `is a team of a hub that the user does not have (${team.name})`)
   }
 }
-
-const seesAll = ({ key, permissions }: Pick<RoleRow, 'key' | 'permissions'>): boolean =>
-  key === 'owner' || permissions.includes('view/all-hubs')
 
 /**
  * The status that a write leaves. Who is invited stays so until they accept, whatever is written, and nobody becomes
@@ -87,10 +90,16 @@ export const nextStatus = (status: string, before: string): string => {
 }
 
 /** Whom an editor reaches: users all of whose hubs they have themselves. @throws Failure forbidden */
-export const assertReach = (caller: UserCaller, hubIds: readonly string[]): void => {
+export const assertReach = (caller: UserCaller, hubIds: readonly string[], whom = 'user'): void => {
   const { hubIds: own } = caller
   if (own === 'all' || hubIds.every((hubId) => own.includes(hubId))) return
-  throw new Failure('forbidden', { message: 'This user has hubs that you do not have.' })
+  throw new Failure('forbidden', { message: `This ${whom} has hubs that you do not have.` })
+}
+
+/** A service account that ends leaves no key behind that lasts longer. @throws Failure forbidden */
+export const assertEnds = ({ endsAt }: UserCaller, expiresAt: string | undefined): void => {
+  if (endsAt === undefined || (expiresAt !== undefined && Date.parse(expiresAt) <= endsAt)) return
+  throw new Failure('forbidden', { message: 'This service account would outlast your own.' })
 }
 
 /** Only owners make somebody an owner, or change what an owner signs in with, their role, status and existence. @throws Failure forbidden */

@@ -4,11 +4,11 @@ import {
   id,
   language,
   list,
+  newName,
   oneOf,
   optional,
   reference,
   secret,
-  text,
   timeZone,
   withDefault,
 } from '../../kernel/schema.ts'
@@ -20,6 +20,9 @@ import { USERS_TABLE } from './views.ts'
 /** Kept by the identity, as a hash. */
 export const PASSWORD = secret({ min: 8, max: 200 })
 
+/** Most hubs in the list of a user. */
+export const USER_HUBS_MAX = 500
+
 const teamIds = withDefault(list(id(), { max: 500, unique: true }), [])
 
 /** A person in one organization. E-mail and password belong to the identity; teams keep their members. */
@@ -28,10 +31,10 @@ export const user = defineResource({
   plural: USERS_TABLE,
   tag: 'Users',
   fields: {
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     email: email(),
     roleId: reference('roles'),
-    hubId: withDefault(list(reference('hubs'), { max: 500, unique: true }), []),
+    hubId: withDefault(list(reference('hubs'), { max: USER_HUBS_MAX, unique: true }), []),
     status: withDefault(oneOf('invited', 'active', 'disabled'), 'active'),
     language: optional(language()),
     timeZone: optional(timeZone()),
@@ -86,4 +89,5 @@ export type UserRow = Row & {
   status: string
   identityId: string
   teamIds: string[]
+  pendingEmail?: string
 }

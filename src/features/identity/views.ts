@@ -1,5 +1,6 @@
-import type { PermissionDetail, UserCaller } from '../../kernel/caller.ts'
-import type { TableDeclaration } from '../../kernel/table.ts'
+import type { TableStore } from '../../engines/table-store.ts'
+import { hasAllHubs, type PermissionDetail, type UserCaller } from '../../kernel/caller.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
 /** The read model of what tokens may do. */
 export const ACCESS = 'access'
@@ -59,3 +60,13 @@ export const ROLES_TABLE = 'roles'
 export const ORGANIZATIONS_TABLE = 'organizations'
 export const HUBS_TABLE = 'hubs'
 export const TEAMS_TABLE = 'teams'
+
+/** Whether a user, as the table has them, has a hub: by their list, or by a role that has them all. */
+export const userHasHub = async (
+  tables: Pick<TableStore, 'get'>,
+  organizationId: string,
+  user: Row,
+  hubId: string,
+): Promise<boolean> =>
+  (user.hubId as string[]).includes(hubId) ||
+  hasAllHubs(await tables.get(ROLES_TABLE, organizationId, user.roleId as string))

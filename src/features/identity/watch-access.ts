@@ -15,7 +15,7 @@ export interface UserAccessChange {
   graceMs?: number
 }
 
-const USER_TYPES: readonly string[] = Object.values(eventTypes('user'))
+const USER_TYPES: readonly string[] = ['user', 'serviceAccount'].flatMap((noun) => Object.values(eventTypes(noun)))
 /** Whoever has the role, or was a member of the team, is not known here: everyone of the organization is looked up. */
 const SHARED_TYPES: readonly string[] = ['role', 'team', 'organization'].flatMap((noun) =>
   Object.values(eventTypes(noun)),
@@ -29,7 +29,7 @@ export const watchAccess = async (
 ): Promise<Follower> =>
   new Follower(services, {
     name: 'watch-access',
-    source: { prefixes: ['user-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS] },
+    source: { prefixes: ['user-', 'serviceAccount-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS] },
     handle: async ({ events }) => {
       const changes = events.map(changeOf)
       const last = changes.findLastIndex((change) => change !== undefined)

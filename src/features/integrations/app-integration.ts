@@ -1,4 +1,4 @@
-import { bool, oneOf, secret, text, withDefault } from '../../kernel/schema.ts'
+import { bool, newName, oneOf, secret, text, withDefault } from '../../kernel/schema.ts'
 import type { Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
@@ -17,7 +17,7 @@ export const appIntegration = defineResource({
   tag: 'App integrations',
   fields: {
     type: withDefault(oneOf('azure'), 'azure'),
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     tenantId: text({ max: 100, pattern: DIRECTORY_ID }),
     clientId: text({ max: 100, pattern: DIRECTORY_ID }),
     clientSecret: secret({ max: 500 }),

@@ -1,22 +1,50 @@
-import { anyObject, bool, text, withDefault } from '../../kernel/schema.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { anyObject, bool, newName, withDefault } from '../../kernel/schema.ts'
+import type { Keyring } from '../../kit/keys/keyring.ts'
+import { ResourceSecrets } from '../../kit/resource/secrets.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
+import { masked, unmasked } from './masked.ts'
 
 /** Settings as large as this are kept, with some room for the rest of the body. */
 const BODY_BYTES_MAX = 128 * 1024
 
-/** What an organization has set up for a plugin, once or several times. The service keeps the settings and looks into none. */
+const SETTINGS = {
+  schema: {
+    ...anyObject().schema,
+    description:
+      'Any content, kept encrypted. Values whose name says key, secret, token or password are answered as `***`, and `***` sent back keeps the value.',
+  },
+}
+
+/**
+ * What an organization has set up for a plugin, once or several times. The service looks at the names in the settings alone:
+ * what they call a secret is not answered.
+ */
 export const pluginSetting = defineResource({
   noun: 'pluginSetting',
   plural: 'pluginSettings',
   paths: { one: '/plugin-setting', many: '/plugin-settings' },
   tag: 'Plugin settings',
   fields: {
-    plugin: text({ max: 100 }),
-    settings: withDefault(anyObject(), {}),
+    plugin: newName({ max: 100 }),
+    settings: withDefault(SETTINGS, {}),
     isActive: withDefault(bool(), true),
   },
   permissions: { view: 'view/plugin-setting', edit: 'edit/plugin-setting' },
   indexes: { equality: ['plugin', 'isActive'], range: ['plugin'], text: ['plugin'] },
+  sealed: ['settings'],
+  version: 2,
+  keep: async ({ values, before }) => ({
+    ...values,
+    settings: unmasked(values.settings, before?.settings, '/settings'),
+  }),
+  present: (rows) => rows.map((row) => ({ ...row, settings: masked(row.settings as Json) })),
   bodyBytesMax: BODY_BYTES_MAX,
   example: { plugin: 'route-colors', settings: { palette: 'dark', legend: true }, isActive: true },
 })
+
+/** Values as events have them, the settings as they are answered. */
+export const shownSettings = (keyring: Keyring, values: JsonObject): JsonObject => {
+  const opened = new ResourceSecrets(pluginSetting.declaration, keyring).openedRow(values) as JsonObject
+  return opened.settings === undefined ? opened : { ...opened, settings: masked(opened.settings) }
+}

@@ -1,5 +1,5 @@
 import type { Find, Range } from '../../engines/table-store.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { anyObject, id, latitude, lines, list, longitude, optional, time, type Field } from '../../kernel/schema.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
@@ -8,10 +8,12 @@ import type { ListQuery } from '../../kit/http/list-query.ts'
 import type { Route } from '../../kit/http/route.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ActionContext, ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
-import type { Written } from '../../kit/resource/writes.ts'
+import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { keptIds } from './assignees.ts'
+import { taskBulkRoutes } from './bulk-api.ts'
 import { withinBox } from './cells.ts'
 import { historyRoute } from './history.ts'
+import { type LateWork, servingLosers } from './lost-tasks.ts'
 import type { Move } from './moves.ts'
 import { assertPlace } from './place.ts'
 import { task } from './task.ts'
@@ -21,25 +23,29 @@ import type { TaskRow } from './views.ts'
 import { daysAsked } from './window.ts'
 
 /** Tasks, their moves and their history. */
-export const taskRoutes = (services: ResourceServices & { uploads: Uploads }): Route[] => {
-  const writer = new TaskWriter(services)
-  return [
+export const taskRoutes = (
+  services: ResourceServices & { uploads: Uploads; config: { offlineMaxMs: number } },
+): Route[] => {
+  const { offlineMaxMs } = services.config
+  const writer = new TaskWriter(services, offlineMaxMs)
+  const routes = [
     ...task.routes(services, { writes: writer, where: conditionsOf, ranges: rangesOf, actions: moves(writer) }),
+    ...taskBulkRoutes(services, writer),
     historyRoute(services),
     taskUploadRoute(services, writer, services.uploads),
   ]
+  const late: LateWork = (origin, id, type, body, refusal) =>
+    writer.late(origin, id, { type, ...timeOf(body), ...placeOf(body) }, (body.components ?? {}) as JsonObject, refusal)
+  return routes.map((one) => servingLosers(one, { ...services, offlineMaxMs, late }))
 }
 
-/** What of a list takes more than one filter, and what the caller may see. */
-const conditionsOf = async (query: ListQuery, caller: UserCaller): Promise<Find['where']> => {
+/** Conditions of a list that take more than one filter. */
+const conditionsOf = async (query: ListQuery): Promise<Find['where']> => {
   const { from, to } = timeBounds(query as { from?: string; to?: string })
   const days = daysAsked(from, to)
-  const isMine = query.assigneeId === 'me'
   return {
     ...(days !== undefined && { days }),
     ...(query.bbox !== undefined && { cells: withinBox(boxParameter(query.bbox as string)).cells }),
-    ...(isMine && { assigneeIds: caller.userId }),
-    ...(!caller.permissions.has('dispatch/task') && { people: [caller.userId, ...caller.teamIds] }),
   }
 }
 
@@ -59,14 +65,22 @@ const PLACE = { lat: optional(latitude()), lng: optional(longitude()) }
 
 const moves = (writer: TaskWriter): ResourceAction[] => {
   const action = (...parts: MoveParts): ResourceAction => actionOf(writer, ...parts)
+  return [...handings(action), ...steps(action)]
+}
+
+type ActionMaker = (...parts: MoveParts) => ResourceAction
+
+/** To whom and where a task goes. */
+const handings = (action: ActionMaker): ResourceAction[] => {
   return [
     action(
       'assign',
       'Assign a task to users and a team, or to nobody',
-      { assigneeIds: optional(list(id(), { max: 50, unique: true })), teamId: optional(orNull(id())) },
+      { ...AT, assigneeIds: optional(list(id(), { max: 50, unique: true })), teamId: optional(orNull(id())) },
       { assigneeIds: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'] },
-      ({ assigneeIds, teamId }) => ({
+      ({ at, assigneeIds, teamId }) => ({
         type: 'assign',
+        ...timeOf({ at }),
         ...(assigneeIds !== undefined && { assigneeIds: keptIds(assigneeIds as string[]) }),
         ...(teamId !== undefined && { teamId: typeof teamId === 'string' ? teamId.toLowerCase() : null }),
       }),
@@ -78,6 +92,12 @@ const moves = (writer: TaskWriter): ResourceAction[] => {
       { hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c' },
       ({ hubId }) => ({ type: 'move', hubId: String(hubId).toLowerCase() }),
     ),
+  ]
+}
+
+/** What becomes of it. */
+const steps = (action: ActionMaker): ResourceAction[] => {
+  return [
     action('start', 'Start a task', { ...AT, ...PLACE }, { lat: 52.23, lng: 20.98 }, (body) => ({
       type: 'start',
       ...timeOf(body),
@@ -105,10 +125,33 @@ const moves = (writer: TaskWriter): ResourceAction[] => {
       (body) => ({
         type: 'cancel',
         ...timeOf(body),
-        ...(body.reason !== undefined && { reason: String(body.reason) }),
+        ...reasonOf(body),
       }),
     ),
+    action(
+      'reopen',
+      'Have a task that is over done again',
+      { reason: optional(lines({ max: 500 })) },
+      { reason: 'The photo is of another door' },
+      (body) => ({ type: 'reopen', ...reasonOf(body) }),
+    ),
   ]
+}
+
+/** Moves a task; what its state refuses may have been done before it was so. */
+const moveTask = async (
+  writer: TaskWriter,
+  origin: WriteOrigin,
+  { _id, createdAt }: TaskRow,
+  move: Move,
+  components: JsonObject,
+): Promise<Written> => {
+  try {
+    return await writer.move(origin, _id, createdAt, move, components)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+    return writer.late(origin, _id, move, components, error)
+  }
 }
 
 type MoveParts = [
@@ -125,17 +168,20 @@ const actionOf = (writer: TaskWriter, ...[type, summary, body, bodyExample, move
   summary,
   body,
   bodyExample,
-  run: ({ request, body: sent, origin, id: taskId, row }: ActionContext): Promise<Written> =>
-    writer.move(
+  run: ({ request, body: sent, origin, row }: ActionContext): Promise<Written> =>
+    moveTask(
+      writer,
       origin,
-      taskId,
-      (row as TaskRow).createdAt,
+      row as TaskRow,
       moveOf({ ...request.body, ...sent }),
       (sent.components ?? {}) as JsonObject,
     ),
 })
 
-const timeOf = ({ at }: JsonObject): { at?: number } => (at === undefined ? {} : { at: Date.parse(String(at)) })
+const timeOf = ({ at }: { at?: Json }): { at?: number } => (at === undefined ? {} : { at: Date.parse(String(at)) })
+
+const reasonOf = ({ reason }: JsonObject): { reason?: string } =>
+  reason === undefined ? {} : { reason: String(reason) }
 
 const placeOf = ({ lat, lng }: JsonObject): { place?: { [name: string]: Json } } => {
   assertPlace({ lat, lng })

@@ -1,8 +1,7 @@
 import { invalid } from '../../kernel/errors.ts'
-import type { Row } from '../../kernel/table.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
-import { ROLES_TABLE, USERS_TABLE } from '../identity/views.ts'
+import { USERS_TABLE, userHasHub } from '../identity/views.ts'
 import type { TaskValues } from './views.ts'
 
 type Services = Pick<ResourceServices, 'tables'>
@@ -25,7 +24,7 @@ export const assertAssignees = async (
   for (const [i, user] of users.entries()) {
     const path = `/assigneeIds/${i}`
     if (user === undefined) throw invalid(path, NAMES_NOTHING)
-    if (!(await hasHub({ tables }, organizationId, user, hubId)))
+    if (!(await userHasHub(tables, organizationId, user, hubId)))
       throw invalid(path, 'is a user without access to the hub of the task')
     if (team !== undefined && !(team.userIds as string[]).includes(assigneeIds[i]))
       throw invalid(path, 'is not a member of the team of the task')
@@ -44,14 +43,8 @@ export const keptAssignees = async (
   const kept: string[] = []
   for (const [i, user] of users.entries()) {
     const mayHave = members?.includes(assigneeIds[i]) ?? true
-    if (mayHave && user !== undefined && (await hasHub({ tables }, organizationId, user, hubId)))
+    if (mayHave && user !== undefined && (await userHasHub(tables, organizationId, user, hubId)))
       kept.push(assigneeIds[i])
   }
   return { assigneeIds: kept, teamId: members === undefined ? null : (teamId as string) }
-}
-
-const hasHub = async ({ tables }: Services, organizationId: string, user: Row, hubId: string): Promise<boolean> => {
-  if ((user.hubId as string[]).includes(hubId)) return true
-  const role = await tables.get<Row & { permissions: string[] }>(ROLES_TABLE, organizationId, user.roleId as string)
-  return role?.permissions.includes('view/all-hubs') === true
 }

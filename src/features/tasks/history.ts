@@ -15,9 +15,9 @@ import { route, type Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import { task } from './task.ts'
-import { type Actor, actorOf, TASK, type TaskValues } from './views.ts'
+import { type Actor, actorOf, isOver, type LateStep, TASK, type TaskValues } from './views.ts'
 
-const TYPES = ['created', 'assigned', 'moved', 'started', 'finished', 'cancelled', 'changed'] as const
+const TYPES = ['created', 'assigned', 'moved', 'started', 'finished', 'cancelled', 'reopened', 'changed'] as const
 type EntryType = (typeof TYPES)[number]
 
 interface Entry extends Row {
@@ -26,6 +26,7 @@ interface Entry extends Row {
   type: EntryType
   actor: Actor
   changes: { [field: string]: { from?: Json; to?: Json } }
+  overtaken?: true
 }
 
 /** Events that are read at a time: each has all values of the task, at most some 256 KiB. */
@@ -34,16 +35,25 @@ const LIMIT_MAX = 500
 /** So much is read for one page, whatever its limit. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
-const ENTRY = answered('TaskHistoryEntry', {
-  at: { ...DATE_TIME, description: 'When it happened, at the device.' },
-  loggedAt: { ...DATE_TIME, description: 'When the service heard of it.' },
-  type: { type: 'string', enum: [...TYPES] },
-  actor: answered('TaskActor', { type: { type: 'string' }, id: { type: 'string' } }),
-  changes: {
-    type: 'object',
-    additionalProperties: { type: 'object', properties: { from: {}, to: {} }, additionalProperties: false },
+const ENTRY = answered(
+  'TaskHistoryEntry',
+  {
+    at: { ...DATE_TIME, description: 'When it happened, at the device.' },
+    loggedAt: { ...DATE_TIME, description: 'When the service heard of it.' },
+    type: { type: 'string', enum: [...TYPES] },
+    actor: answered('TaskActor', { type: { type: 'string' }, id: { type: 'string' } }),
+    changes: {
+      type: 'object',
+      additionalProperties: { type: 'object', properties: { from: {}, to: {} }, additionalProperties: false },
+    },
+    overtaken: {
+      const: true,
+      description:
+        'It does not hold: what was done before it, and came later, does; or it came after a change that holds.',
+    },
   },
-})
+  ['overtaken'],
+)
 
 interface HistoryQuery {
   fields?: string
@@ -104,7 +114,9 @@ export const historyRoute = (services: ResourceServices): Route =>
       const show = chooseFields(Object.keys(ENTRY.properties as object), query.fields, 'at')
       const { limit = LIMIT_MAX, cursor } = query
       const _id = row._id as string
-      const { entries, shownTo } = await pageOf(services, _id, cursor === undefined ? -1 : placeOf(cursor, _id), limit)
+      const after = cursor === undefined ? -1 : placeOf(cursor, _id)
+      const overtaken = (row as unknown as TaskValues).overtaken ?? []
+      const { entries, shownTo } = await pageOf(services, { taskId: _id, overtaken }, after, limit)
       const nextCursor = shownTo === undefined ? null : sealCursor(String(shownTo), fingerprintOf(_id))
       const data = (entries as readonly Row[]).map(show)
       const path = `/api/v3/task/${_id}/history`
@@ -122,7 +134,7 @@ const placeOf = (cursor: string, taskId: string): number => {
 /** Entries after a revision, and the revision that the next page comes after, where there is more. */
 const pageOf = async (
   { log }: Pick<ResourceServices, 'log'>,
-  taskId: string,
+  { taskId, overtaken }: { taskId: string; overtaken: readonly number[] },
   after: number,
   limit: number,
 ): Promise<{ entries: Entry[]; shownTo?: number }> => {
@@ -138,7 +150,8 @@ const pageOf = async (
       if (event.type !== TASK.created && event.type !== TASK.changed) continue
       const { values: kept, at } = decodeJson<ResourceData>(event.data)
       const values = withShownFiles(kept)
-      const entry = event.revision > after ? entryOf(event, at, before, values) : undefined
+      const found = event.revision > after ? entryOf(event, at, before, values) : undefined
+      const entry = found && overtaken.includes(event.revision) ? { ...found, overtaken: true as const } : found
       bytes += event.data.length
       if (entry !== undefined) {
         if (entries.length === limit || (entries.length > 0 && bytes > PAGE_BYTES_MAX)) return { entries, shownTo }
@@ -161,7 +174,17 @@ const withShownFiles = (values: JsonObject): JsonObject => {
 const entryOf = (event: RecordedEvent, asked: string, before: JsonObject, after: JsonObject): Entry | undefined => {
   const changes = changesOf(before, after)
   const isCreated = event.type === TASK.created
-  if (!isCreated && Object.keys(changes).length === 0) return undefined
+  if (!isCreated && isDeepStrictEqual(before, after)) return undefined
+  const late = lateStepOf(before as unknown as TaskValues, after as unknown as TaskValues)
+  if (late !== undefined)
+    return {
+      at: late.at,
+      loggedAt: formatTime(event.loggedAt),
+      type: late.type === 'start' ? 'started' : 'finished',
+      actor: actorOf(event.metadata.actor),
+      changes,
+      overtaken: true,
+    }
   const type = isCreated ? 'created' : typeOf(before as unknown as TaskValues, after as unknown as TaskValues)
   const moment = MOMENTS[type]
   return {
@@ -173,6 +196,10 @@ const entryOf = (event: RecordedEvent, asked: string, before: JsonObject, after:
   }
 }
 
+/** What an event adds to the steps that came too late to change the task. */
+const lateStepOf = (before: TaskValues, after: TaskValues): LateStep | undefined =>
+  (after.late?.length ?? 0) > (before.late?.length ?? 0) ? after.late?.at(-1) : undefined
+
 const MOMENTS: { [type in EntryType]?: keyof TaskValues } = {
   started: 'startedAt',
   finished: 'finishedAt',
@@ -182,15 +209,20 @@ const MOMENTS: { [type in EntryType]?: keyof TaskValues } = {
 const typeOf = (before: TaskValues, after: TaskValues): EntryType => {
   if (after.state === 'finished' && before.state !== 'finished') return 'finished'
   if (after.state === 'cancelled' && before.state !== 'cancelled') return 'cancelled'
+  if (isOver(before) && !isOver(after)) return 'reopened'
   if (after.startedAt !== before.startedAt) return 'started'
   if (after.hubId !== before.hubId) return 'moved'
   const isSame = after.teamId === before.teamId && isDeepStrictEqual(after.assigneeIds, before.assigneeIds)
   return isSame && after.state === before.state ? 'changed' : 'assigned'
 }
 
+/** What the service keeps for itself. */
+const INTERNAL = ['late', 'overtaken']
+
 const changesOf = (before: JsonObject, after: JsonObject): Entry['changes'] =>
   Object.fromEntries(
     [...new Set([...Object.keys(before), ...Object.keys(after)])]
+      .filter((name) => !INTERNAL.includes(name))
       .filter((name) => !isDeepStrictEqual(before[name], after[name]))
       .map((name) => [
         name,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
@@ -5,16 +6,17 @@ import type { TaskState, TaskValues } from './views.ts'
 
 /** One row of the table of moves; `at` is the time at the device, ms since the epoch, where it was said. */
 export type Move =
-  | { type: 'assign'; assigneeIds?: string[]; teamId?: string | null }
+  | { type: 'assign'; at?: number; assigneeIds?: string[]; teamId?: string | null }
   | { type: 'move'; hubId: string }
   | { type: 'start'; at?: number; place?: JsonObject }
   | { type: 'finish'; at?: number; place?: JsonObject }
   | { type: 'cancel'; at?: number; reason?: string }
+  | { type: 'reopen'; reason?: string }
 
 /** What the state of a task does not allow. */
 export class MoveRefused extends Error {
-  constructor(move: Move['type'], state: TaskState) {
-    super(`A task that is ${WORDS[state]} cannot ${VERBS[move]}.`)
+  constructor(move: Move['type'], state: TaskState, message = `A task that is ${WORDS[state]} cannot ${VERBS[move]}.`) {
+    super(message)
     this.name = 'MoveRefused'
   }
 }
@@ -33,118 +35,159 @@ const VERBS: { [move in Move['type']]: string } = {
   start: 'be started',
   finish: 'be finished',
   cancel: 'be cancelled',
+  reopen: 'be reopened',
 }
 
 /** A device's clock may be ahead by so much. */
 const AHEAD_MS = 86_400_000
 /** What was done on a device before the service heard of the task. */
 const BEFORE_CREATION_MS = 86_400_000
+/** Two clocks may differ by so much. */
+export const CLOCKS_MS = 300_000
 
 export interface MoveContext {
   /** ms since the epoch. */
   now: number
   createdAt: string
+  /** Who moves it; absent where the service does. */
+  userId?: string
 }
 
 /**
- * The task after a move. A move that comes late is judged by its time: one of before the cancellation counts, so that
- * what was finished without a connection is finished. The same move again, with its time, changes nothing.
+ * The task after a move. The same move again, with its time, changes nothing; one that comes after the office changed the
+ * task is judged by its events (late-moves.ts).
  * @throws MoveRefused for what the state does not allow, Failure invalid for a time that cannot be
  */
 export const decideMove = (task: TaskValues, move: Move, context: MoveContext): TaskValues => {
   if (move.type === 'assign') return assign(task, move, context)
-  if (move.type === 'move') return moveTo(task, move.hubId)
-  if (isRepeated(task, move)) return task
+  if (move.type === 'move') return moveTo(task, move.hubId, context)
+  if (move.type === 'reopen') return reopen(task, move.reason, context)
+  if (isRepeated(task, move, context)) return task
   const atMs = timeOf(task, move, context)
-  if (move.type === 'start') return start(task, atMs, move.place)
-  return move.type === 'finish' ? finish(task, atMs, move.place) : cancel(task, atMs, move.reason)
+  if (move.type === 'cancel') return cancel(task, atMs, move.reason)
+  return move.type === 'start' ? start(task, atMs, move.place, context) : finish(task, atMs, move.place, context)
 }
 
 const assign = (
   task: TaskValues,
-  { assigneeIds = task.assigneeIds, teamId = task.teamId }: Move & { type: 'assign' },
-  { now }: MoveContext,
+  { at, assigneeIds = task.assigneeIds, teamId = task.teamId }: Move & { type: 'assign' },
+  context: MoveContext,
 ): TaskValues => {
-  const { teamId: _before, ...others } = task
+  if (at !== undefined) assertPossible(at, context)
+  const { teamId: before, ...others } = task
   const next = { ...others, assigneeIds, ...(teamId != null && { teamId }) }
   if (task.state === 'inProgress') return next
   if (task.state !== 'new' && task.state !== 'assigned') throw new MoveRefused('assign', task.state)
   const { assignedAt, ...unassigned } = next
-  if (assigneeIds.length === 0 && next.teamId === undefined) return { ...unassigned, state: 'new' }
-  return { ...next, state: 'assigned', assignedAt: assignedAt ?? formatTime(now) }
+  if (isNobodys(next)) return { ...unassigned, state: 'new' }
+  const isSame = next.teamId === before && isDeepStrictEqual(assigneeIds, task.assigneeIds)
+  const said = at === undefined || isSame ? assignedAt : formatTime(at)
+  return { ...next, state: 'assigned', assignedAt: said ?? formatTime(context.now) }
 }
+
+export const isNobodys = ({ assigneeIds, teamId }: Pick<TaskValues, 'assigneeIds' | 'teamId'>): boolean =>
+  assigneeIds.length === 0 && teamId === undefined
 
 /** Whoever may not stay is left to the writer, who knows hubs and teams. */
-const moveTo = (task: TaskValues, hubId: string): TaskValues => {
+const moveTo = (task: TaskValues, hubId: string, { now }: MoveContext): TaskValues => {
   if (hubId === task.hubId) return task
   if (task.state !== 'new' && task.state !== 'assigned') throw new MoveRefused('move', task.state)
-  const { assignedAt: _assignedAt, ...others } = task
-  return { ...others, hubId, state: 'new' }
+  if (isNobodys(task)) return { ...task, hubId }
+  return { ...task, hubId, state: 'assigned', assignedAt: task.assignedAt ?? formatTime(now) }
 }
 
-const start = (task: TaskValues, atMs: number, place: JsonObject | undefined): TaskValues => {
-  const next = { ...task, startedAt: formatTime(atMs), ...(place !== undefined && { startedPlace: place }) }
-  if (task.state === 'assigned') {
-    assertAfter(atMs, task.assignedAt)
-    return { ...next, state: 'inProgress' }
+/** What was filled in stays; it is to be done anew by whoever the writer finds may still have it. */
+const reopen = (task: TaskValues, reason: string | undefined, { now }: MoveContext): TaskValues => {
+  if (task.state !== 'finished' && task.state !== 'cancelled') throw new MoveRefused('reopen', task.state)
+  const { startedAt: _a, startedBy: _b, startedPlace: _c, finishedAt: _d, finishedBy: _e, ...begun } = task
+  const { finishedPlace: _f, cancelledAt: _g, cancelReason: _h, reopenReason: _i, ...others } = begun
+  return {
+    ...others,
+    state: 'assigned',
+    assignedAt: formatTime(now),
+    ...(reason !== undefined && { reopenReason: reason }),
   }
-  // It was under way when it was cancelled: that holds, and when it began is known now.
-  const isLate =
-    task.state === 'cancelled' && task.startedAt === undefined && isBetween(task.assignedAt, atMs, task.cancelledAt)
-  if (isLate) return next
+}
+
+const start = (task: TaskValues, atMs: number, place: JsonObject | undefined, { userId }: MoveContext): TaskValues => {
+  const next = (startedAt: string): TaskValues => {
+    const { startedBy: _before, ...others } = task
+    return {
+      ...others,
+      startedAt,
+      ...(userId !== undefined && { startedBy: userId }),
+      ...(place !== undefined && { startedPlace: place }),
+    }
+  }
+  if (task.state === 'assigned')
+    return { ...next(momentAfter(atMs, task.assignedAt, 'start', task)), state: 'inProgress' }
   throw new MoveRefused('start', task.state)
 }
 
-const finish = (task: TaskValues, atMs: number, place: JsonObject | undefined): TaskValues => {
+const finish = (task: TaskValues, atMs: number, place: JsonObject | undefined, { userId }: MoveContext): TaskValues => {
   const { cancelledAt, cancelReason: _reason, ...others } = task
   const next: TaskValues = {
     ...others,
     state: 'finished',
     finishedAt: formatTime(atMs),
+    ...(userId !== undefined && { finishedBy: userId }),
     ...(place !== undefined && { finishedPlace: place }),
   }
-  if (task.state === 'inProgress') {
-    assertAfter(atMs, task.startedAt)
-    return next
-  }
-  if (task.state === 'cancelled' && isBetween(task.startedAt, atMs, cancelledAt)) return next
+  if (task.state === 'inProgress') return { ...next, finishedAt: momentAfter(atMs, task.startedAt, 'finish', task) }
   throw new MoveRefused('finish', task.state)
 }
 
 const cancel = (task: TaskValues, atMs: number, reason: string | undefined): TaskValues => {
   if (task.state === 'finished' || task.state === 'cancelled') throw new MoveRefused('cancel', task.state)
-  assertAfter(atMs, task.startedAt ?? task.assignedAt)
   return {
     ...task,
     state: 'cancelled',
-    cancelledAt: formatTime(atMs),
+    cancelledAt: momentAfter(atMs, task.startedAt ?? task.assignedAt, 'cancel', task),
     ...(reason !== undefined && { cancelReason: reason }),
   }
 }
 
+type TimedMove = Move & { type: 'start' | 'finish' | 'cancel' }
+
 const AT = { start: 'startedAt', finish: 'finishedAt', cancel: 'cancelledAt' } as const
 
-/** A device that got no answer sends the same again. */
-const isRepeated = (task: TaskValues, { type, at }: Move & { type: keyof typeof AT }): boolean =>
-  at !== undefined && task[AT[type]] === formatTime(at)
+const BY = { start: 'startedBy', finish: 'finishedBy' } as const
 
-const timeOf = (
-  { assignedAt, startedAt }: TaskValues,
-  { type, at }: Move & { type: keyof typeof AT },
-  { now, createdAt }: MoveContext,
-): number => {
-  // A device whose clock is ahead keeps nobody from going on: what is done now comes after what it said.
+/** A device that got no answer sends the same again. */
+const isRepeated = (task: TaskValues, { type, at }: TimedMove, { userId }: MoveContext): boolean => {
+  if (at === undefined || task[AT[type]] === undefined) return false
+  const by = type === 'cancel' ? undefined : task[BY[type]]
+  const moment = earliest(task, type)
+  const isClose = moment !== undefined && at < moment && at >= moment - CLOCKS_MS
+  return (by === undefined || by === userId) && task[AT[type]] === formatTime(isClose ? moment : at)
+}
+
+/** Time of the move that comes before it, ms since the epoch. */
+const earliest = ({ assignedAt, startedAt }: TaskValues, type: TimedMove['type']): number | undefined => {
   const before = (type === 'start' ? undefined : startedAt) ?? assignedAt
-  if (at === undefined) return Math.max(now, before === undefined ? now : Date.parse(before))
-  if (at > now + AHEAD_MS) throw invalid('/at', 'must be at most 24 hours ahead')
-  if (at < Date.parse(createdAt) - BEFORE_CREATION_MS) throw invalid('/at', 'must not be before the task was made')
+  return before === undefined ? undefined : Date.parse(before)
+}
+
+const timeOf = (task: TaskValues, { type, at }: TimedMove, context: MoveContext): number => {
+  // A device whose clock is ahead keeps nobody from going on: what is done now comes after what it said.
+  if (at === undefined) return Math.max(context.now, earliest(task, type) ?? context.now)
+  assertPossible(at, context)
   return at
 }
 
-const assertAfter = (atMs: number, before: string | undefined): void => {
-  if (before !== undefined && atMs < Date.parse(before))
-    throw invalid('/at', `must not be before ${before}, the time of the move before it`)
+const assertPossible = (at: number, { now, createdAt }: MoveContext): void => {
+  if (at > now + AHEAD_MS) throw invalid('/at', 'must be at most 24 hours ahead')
+  if (at < Date.parse(createdAt) - BEFORE_CREATION_MS) throw invalid('/at', 'must not be before the task was made')
 }
 
-const isBetween = (from: string | undefined, atMs: number, to: string | undefined): boolean =>
-  from !== undefined && to !== undefined && atMs >= Date.parse(from) && atMs < Date.parse(to)
+/** The time of a move; by a clock that is a little behind it comes at the moment of the one before it. @throws MoveRefused */
+const momentAfter = (
+  atMs: number,
+  before: string | undefined,
+  type: TimedMove['type'],
+  { state }: TaskValues,
+): string => {
+  const beforeMs = before === undefined ? atMs : Date.parse(before)
+  if (atMs >= beforeMs - CLOCKS_MS) return formatTime(Math.max(atMs, beforeMs))
+  throw new MoveRefused(type, state, `A task cannot ${VERBS[type]} before ${before}, the time of the move before it.`)
+}

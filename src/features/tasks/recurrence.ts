@@ -47,12 +47,6 @@ export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
   }
 }
 
-/** Why a rule that an earlier version took is due on no day any more: its days would be others than it names. */
-export const refusalOf = ({ rrule }: Pick<Recurrence, 'rrule'>): string | undefined => {
-  const fault = rrule === undefined ? undefined : ruleFault(rrule)
-  return fault && `No tasks are made until you change rrule: it must ${fault}.`
-}
-
 /** The first due times after a moment, ms since the epoch. @throws Error for a rule that is none */
 export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number): number[] => {
   const dues: number[] = []
@@ -63,7 +57,6 @@ export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number
 /** The due times after a moment, each worked out when it is asked for: a thousand of a rare rule take a second. */
 export function* eachDueAfter(recurrence: Recurrence, afterMs: number): Generator<number, void> {
   const { timeZone, startTime, endTime } = recurrence
-  if (refusalOf(recurrence) !== undefined) return
   // Rules know no milliseconds.
   const startMs = Math.floor(Date.parse(startTime) / 1000) * 1000
   const endMs = endTime === undefined ? TIME_MS_MAX : Date.parse(endTime)

@@ -6,6 +6,7 @@ import {
   bool,
   integer,
   list,
+  newName,
   object,
   oneOf,
   optional,
@@ -18,10 +19,11 @@ import {
 } from '../../kernel/schema.ts'
 import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
-import type { ListFilter, WriteContext } from '../../kit/resource/declaration.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
+import type { ListFilter } from '../../kit/resource/list-filter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
-import { duesAfter, type Recurrence, recurrenceFault, refusalOf } from './recurrence.ts'
+import { duesAfter, type Recurrence, recurrenceFault } from './recurrence.ts'
 import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
 import { task } from './task.ts'
@@ -73,7 +75,7 @@ export const schedule = defineResource(
     tag: 'Task schedules',
     paths: { one: '/task/schedule', many: '/task/schedules' },
     fields: {
-      name: text({ max: 100 }),
+      name: newName({ max: 100 }),
       flowId: reference('flows'),
       rrule: optional(text({ max: 500 })),
       repeat: optional(
@@ -173,12 +175,7 @@ export const nextDue = (values: JsonObject, afterMs: number): string | undefined
 }
 
 const whole = ({ hubId, teamId, assigneeIds, ...row }: Row): Row => ({
-  ...withRefusal(row),
+  ...row,
   hubId,
   task: { ...(row.task as object), hubId, assigneeIds, ...(teamId !== undefined && { teamId }) },
 })
-
-const withRefusal = ({ nextAt, ...row }: Row): Row => {
-  const notice = refusalOf(row)
-  return notice === undefined ? { ...row, ...(nextAt !== undefined && { nextAt }) } : { ...row, notice }
-}

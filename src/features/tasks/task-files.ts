@@ -69,7 +69,7 @@ export const taskFiles = (services: Pick<ResourceServices, 'tables'>, writer: Ta
     const row = rows.at(0)?.row
     const file = row === undefined ? undefined : filesOf(row).find(({ _id }) => _id === fileId)
     if (row === undefined || file === undefined) return undefined
-    if (!seesRow(caller, row, declaration.hubField) || declaration.sees?.(caller, row) === false) return undefined
+    if (!seesRow(caller, row, declaration)) return undefined
     const [componentId = ''] =
       Object.entries(row.components).find(([, value]) => Array.isArray(value) && value.includes(fileId)) ?? []
     const holder = { noun: declaration.noun, organizationId, id: row._id }

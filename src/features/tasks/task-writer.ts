@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { assertNoFaults, Failure, invalid } from '../../kernel/errors.ts'
-import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
+import { joined, type JsonObject } from '../../kernel/json.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
@@ -15,9 +15,17 @@ import {
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
-import type { Change, Deletion, Making, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import {
+  asService,
+  type Change,
+  type Deletion,
+  type Making,
+  type ResourceWrites,
+  type WriteOrigin,
+  type Written,
+} from '../../kit/resource/writes.ts'
 import { type DataTypeRow, DATA_TYPES } from '../data/views.ts'
-import { componentsOf, flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
+import { flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees, keptIds } from './assignees.ts'
 import {
   defaultComponents,
@@ -27,11 +35,14 @@ import {
   sourceOf,
   sourceRecord,
 } from './components.ts'
+import { factsOf, heldSpans } from './held-spans.ts'
+import { decideLate, latestOnly } from './late-moves.ts'
 import { decideMove, type Move, MoveRefused } from './moves.ts'
 import { assertPlace } from './place.ts'
 import { task } from './task.ts'
 import { assertDispatches, assertMayChange, assertMayFill } from './task-rights.ts'
-import { actorOf, type TaskValues } from './views.ts'
+import { assertWindow, userIdOf, without, writableIn } from './task-values.ts'
+import { actorOf, isOver, type TaskValues } from './views.ts'
 
 const checkWhole = compileCheck(valuesSchema(task.declaration))
 
@@ -46,9 +57,12 @@ export interface TaskExtra {
 export class TaskWriter implements ResourceWrites {
   private readonly services: ResourceServices
   private readonly writer: ResourceWriter
+  private readonly offlineMaxMs: number
 
-  constructor(services: ResourceServices) {
+  /** @param offlineMaxMs how long after it what was done without a connection is taken */
+  constructor(services: ResourceServices, offlineMaxMs = 0) {
     this.services = services
+    this.offlineMaxMs = offlineMaxMs
     this.writer = task.writer(services)
   }
 
@@ -105,13 +119,35 @@ export class TaskWriter implements ResourceWrites {
 
   /** @throws Failure conflict with the task as it is, invalid, forbidden */
   move(origin: WriteOrigin, id: string, createdAt: string, move: Move, components: JsonObject = {}): Promise<Written> {
-    if (move.type === 'assign' || move.type === 'move') assertDispatches(origin)
+    if (move.type === 'assign' || move.type === 'move' || move.type === 'reopen') assertDispatches(origin)
     return this.update(origin, id, async (before) => {
-      const moved = decideMove(before, move, { now: origin.now, createdAt })
+      const moved = decideMove(before, move, { now: origin.now, createdAt, ...userIdOf(origin) })
       if (moved === before) return before
       const next = await this.settled(origin, before, moved)
       if (move.type !== 'finish') return next
       return { ...next, components: await this.finished(origin, before, components) }
+    })
+  }
+
+  /**
+   * Takes a start or finish that came after the office changed the task. The caller need not see the task any more.
+   * @throws the refusal for what does not count
+   */
+  late(origin: WriteOrigin, id: string, move: Move, components: JsonObject, refusal: Error): Promise<Written> {
+    const { caller } = origin
+    if (caller === undefined || (move.type !== 'start' && move.type !== 'finish') || move.at === undefined)
+      throw refusal
+    const { type, at, place } = move
+    if (at < origin.now - this.offlineMaxMs) throw refusal
+    return this.update(asService(origin), id, async (before) => {
+      const facts = await factsOf(this.services.log, id)
+      const { userId } = caller
+      const spans = await heldSpans(this.services.log, facts, { userId, hasAllHubs: caller.hubIds === 'all' })
+      const next = decideLate(facts, spans, { type, at, place, userId })
+      if (next === undefined) throw refusal
+      if (next.state !== 'finished' || facts[facts.length - 1].values.state === 'finished') return next
+      const sent = latestOnly(facts, components, Date.parse(next.finishedAt as string))
+      return { ...next, components: await this.finished(origin, before, sent) }
     })
   }
 
@@ -152,7 +188,7 @@ export class TaskWriter implements ResourceWrites {
     } catch (error) {
       if (!(error instanceof MoveRefused)) throw error
       const { state, version } = await this.writer.load(id)
-      const data = withoutFiles(rowOf(id, version, state))
+      const { late: _late, overtaken: _overtaken, ...data } = withoutFiles(rowOf(id, version, state))
       throw new Failure('conflict', { message: error.message, extra: { version, data } })
     }
   }
@@ -202,17 +238,16 @@ export class TaskWriter implements ResourceWrites {
     return this.settled(origin, before, assigned)
   }
 
-  /** A task in its new hub, or with its new people: whoever lacks the hub goes with a move, and is refused with an assignment. */
+  /** A task after a move: whoever may not have it any more goes, and somebody new who may not is refused. */
   private async settled(origin: WriteOrigin, before: TaskValues, next: TaskValues): Promise<TaskValues> {
     const { organizationId } = origin
-    if (next.hubId !== before.hubId && next.state === 'new') {
-      const { teamId, assigneeIds } = await keptAssignees(this.services, organizationId, next)
-      const { teamId: _before, ...others } = next
-      return { ...others, assigneeIds, ...(teamId !== null && { teamId }) }
-    }
     const isSame = next.teamId === before.teamId && isDeepStrictEqual(next.assigneeIds, before.assigneeIds)
     if (!isSame) await assertAssignees(this.services, organizationId, next)
-    return without(next, 'teamId')
+    const isReopened = isOver(before) && !isOver(next)
+    if (!isSame || (next.hubId === before.hubId && !isReopened)) return without(next, 'teamId')
+    const { teamId, assigneeIds } = await keptAssignees(this.services, organizationId, next)
+    const { teamId: _before, ...others } = next
+    return { ...others, assigneeIds, ...(teamId !== null && { teamId }) }
   }
 
   private async finished(origin: WriteOrigin, before: TaskValues, sent: JsonObject): Promise<JsonObject> {
@@ -260,20 +295,4 @@ export class TaskWriter implements ResourceWrites {
     const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, record.dataTypeId)
     return type === undefined ? {} : fromRecord(flow, type, record)
   }
-}
-
-const assertWindow = (window: Json | undefined): void => {
-  if (window === undefined || window === null) return
-  const { from, to } = window as { from: string; to: string }
-  if (new Date(from).getTime() > new Date(to).getTime()) throw invalid('/window/to', 'must not be before from')
-}
-
-/** What a PUT may leave out, and so empties. */
-const writableIn = (flow: FlowContent): string[] =>
-  componentsOf(flow).flatMap(({ id, readOnly }) => (readOnly === true ? [] : [id]))
-
-const without = (values: TaskValues, name: 'teamId'): TaskValues => {
-  if (values[name] != null) return values
-  const { [name]: _gone, ...others } = values
-  return others
 }

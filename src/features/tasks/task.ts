@@ -2,6 +2,7 @@ import type { Find } from '../../engines/table-store.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import {
   anyObject,
+  type Field,
   id,
   integer,
   key,
@@ -9,6 +10,7 @@ import {
   lines,
   list,
   longitude,
+  newName,
   number,
   object,
   oneOf,
@@ -18,17 +20,27 @@ import {
   text,
   time,
   withDefault,
-  type Field,
 } from '../../kernel/schema.ts'
 import { fileIdsOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
-import type { ListFilter } from '../../kit/resource/declaration.ts'
+import type { ListFilter } from '../../kit/resource/list-filter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
+import { USERS_TABLE } from '../identity/views.ts'
 import { placeOf } from './cells.ts'
-import { OPEN_STATES, seesTask, TASKS, TASK_STATES, type TaskRow } from './views.ts'
+import { isNobodys } from './moves.ts'
+import {
+  isOver,
+  OPEN_STATES,
+  peopleOf,
+  TASK_AUDIENCE,
+  TASK_STATES,
+  TASKS,
+  type TaskState,
+  type TaskValues,
+} from './views.ts'
 import { daysOf } from './window.ts'
 
-const ASSIGNEES_MAX = 50
+export const ASSIGNEES_MAX = 50
 
 const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
 
@@ -43,6 +55,13 @@ const values: Field = {
     description: 'Values by the ids of the components of its flow.',
   },
 }
+
+/** What a task may be without. */
+const ABSENT = { field: 'absent', of: ['teamId', 'assigneeIds', 'tags', 'externalId', 'scheduleId', 'routingResultId'] }
+
+const absentIn = (values: JsonObject): JsonObject => ({
+  [ABSENT.field]: ABSENT.of.filter((name) => [values[name] ?? []].flat().length === 0),
+})
 
 /** A filter whose condition is made of the whole question (api.ts). */
 const elsewhere = (schema: ListFilter['schema']): ListFilter => ({ schema, where: () => ({}) })
@@ -60,7 +79,7 @@ export const task = defineResource({
   tag: 'Tasks',
   fields: {
     flowId: reference('flows', { state: OPEN_STATES }),
-    title: text({ max: 200 }),
+    title: newName({ max: 200 }),
     description: optional(lines({ max: 5_000 })),
     hubId: reference('hubs'),
     teamId: optional(reference('teams')),
@@ -87,21 +106,28 @@ export const task = defineResource({
     }),
     assignedAt: optional(time()),
     startedAt: optional(time()),
+    startedBy: optional(id()),
     finishedAt: optional(time()),
+    finishedBy: optional(id()),
     cancelledAt: optional(time()),
     cancelReason: optional(text({ max: 500 })),
+    reopenReason: optional(text({ max: 500 })),
     startedPlace: optional(place),
     finishedPlace: optional(place),
     dueAt: optional(time()),
     scheduleId: optional(id()),
     routingResultId: optional(id()),
   },
-  internal: { files: { schema: { type: 'array', items: { type: 'object' } } } },
+  internal: {
+    files: { schema: { type: 'array', items: { type: 'object' } } },
+    late: { schema: { type: 'array', items: { type: 'object' } } },
+    overtaken: { schema: { type: 'array', items: { type: 'integer' } } },
+  },
   permissions: { view: 'view/task', edit: 'edit/task' },
   hubField: 'hubId',
-  sees: (caller, row) => seesTask(caller, row as TaskRow),
+  audience: TASK_AUDIENCE,
   unique: 'externalId',
-  version: 5,
+  version: 6,
   indexes: {
     equality: [
       'state',
@@ -117,27 +143,29 @@ export const task = defineResource({
       'days',
       'cells',
       'fileIds',
+      ABSENT.field,
     ],
     range: ['title', 'priority', 'dueAt', 'finishedAt', 'windowFrom', 'windowTo'],
     sparse: ['placeLat', 'placeLng'],
     text: ['title', 'description', 'address'],
   },
+  absent: ABSENT,
   sorts: { 'window.from': 'windowFrom', 'window.to': 'windowTo' },
   filters: {
-    state: {
-      schema: {
-        type: 'string',
-        pattern: `^(${TASK_STATES.join('|')})(,(${TASK_STATES.join('|')}))*$`,
-        description: 'One state, or several separated by commas.',
-      },
-      where: (value) => ({ state: String(value).split(',') }),
-    },
     assigneeId: {
-      schema: { anyOf: [id().schema, { const: 'me' }], description: 'Tasks of this user; `me` means the caller.' },
-      where: (value) => ({ assigneeIds: String(value).toLowerCase() }),
+      schema: {
+        anyOf: [id().schema, { const: 'me' }],
+        'x-commas': true,
+        description: 'Tasks of this user; `me` means the caller.',
+      },
+      several: true,
+      where: (values, { userId }) => ({
+        assigneeIds: (values as string[]).map((one) => (one === 'me' ? userId : one.toLowerCase())),
+      }),
     },
     dataId: {
       schema: { type: 'string', format: 'uuid', description: 'Tasks whose data source is this record.' },
+      several: true,
       where: equal('dataId'),
     },
     from: elsewhere({
@@ -150,7 +178,8 @@ export const task = defineResource({
     }),
     bbox: elsewhere(BBOX_PARAMETER),
   },
-  derived: (values) => derivedOf(values),
+  derived: (values) => ({ ...derivedOf(values), ...absentIn(values) }),
+  keepsNaming: ({ state }, plural) => plural === USERS_TABLE && isOver({ state: state as TaskState }),
   keep: async ({ values }) => withNamedFiles(withState(values), Object.values(values.components as JsonObject).flat()),
   bodyBytesMax: 256 * 1024,
   example: {
@@ -171,8 +200,7 @@ export const task = defineResource({
 
 /** A user or team that is deleted may leave nobody: an assigned task is new again then. */
 const withState = (values: JsonObject): JsonObject => {
-  const isNobodys = (values.assigneeIds as string[]).length === 0 && values.teamId === undefined
-  if (values.state !== 'assigned' || !isNobodys) return values
+  if (values.state !== 'assigned' || !isNobodys(values as unknown as TaskValues)) return values
   const { assignedAt: _assignedAt, ...others } = values
   return { ...others, state: 'new' }
 }
@@ -182,7 +210,7 @@ const derivedOf = ({ files, assigneeIds, teamId, dataSource, window, lat, lng }:
   const source = dataSource as { dataId: string } | undefined
   const hasPlace = typeof lat === 'number' && typeof lng === 'number'
   return {
-    people: [...(assigneeIds as string[]), ...(typeof teamId === 'string' ? [teamId] : [])],
+    people: peopleOf({ assigneeIds, teamId } as TaskValues),
     ...fileIdsOf(files === undefined ? {} : { files }),
     ...(source !== undefined && { dataId: source.dataId }),
     ...(span !== undefined && { windowFrom: span.from, windowTo: span.to, days: daysOf(span.from, span.to) }),

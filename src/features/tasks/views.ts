@@ -2,6 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { eventTypes } from '../../kit/commands/declared-event.ts'
+import { type Audience, seesRow } from '../../kit/http/list-query.ts'
 import type { AttachedFile } from '../../kit/files/attached-file.ts'
 
 export const TASKS = 'tasks'
@@ -27,6 +28,16 @@ export const actorOf = (actor = 'service'): Actor => {
   return colon < 0 ? { type: actor, id: '' } : { type: actor.slice(0, colon), id: actor.slice(colon + 1) }
 }
 
+/** What was done without a connection and left a change in force. */
+export interface LateStep {
+  type: 'start' | 'finish'
+  /** At the device. */
+  at: string
+  /** The user who did it. */
+  by: string
+  place?: JsonObject
+}
+
 /** What the events of a task hold. */
 export interface TaskValues {
   flowId: string
@@ -46,9 +57,19 @@ export interface TaskValues {
   createdBy: Actor
   assignedAt?: string
   startedAt?: string
+  /** The user who did; absent where the service did, and in what the version before wrote. */
+  startedBy?: string
+  startedPlace?: JsonObject
   finishedAt?: string
+  finishedBy?: string
+  finishedPlace?: JsonObject
   cancelledAt?: string
   cancelReason?: string
+  reopenReason?: string
+  /** Steps that came late and left a change in force, in the order in which they came. */
+  late?: LateStep[]
+  /** Revisions of changes that were after what came late. */
+  overtaken?: number[]
   dueAt?: string
   scheduleId?: string
   routingResultId?: string
@@ -63,11 +84,18 @@ export interface TaskRow extends Row, TaskValues {
 
 export const isOver = ({ state }: Pick<TaskValues, 'state'>): boolean => state === 'finished' || state === 'cancelled'
 
-/** Whether a user of its hub may see a task: whoever dispatches sees all, others what is theirs or their teams'. */
-export const seesTask = (
-  caller: UserCaller,
-  { assigneeIds, teamId }: Pick<TaskValues, 'assigneeIds' | 'teamId'>,
-): boolean =>
-  caller.permissions.has('dispatch/task') ||
-  assigneeIds.includes(caller.userId) ||
-  (teamId !== undefined && caller.teamIds.includes(teamId))
+type TaskPeople = Pick<TaskValues, 'assigneeIds' | 'teamId'>
+
+/** Users and the team that a task is assigned to. */
+export const peopleOf = ({ assigneeIds, teamId }: TaskPeople): string[] =>
+  teamId === undefined ? assigneeIds : [...assigneeIds, teamId]
+
+/** Dispatchers see every task of their hubs, others what is assigned to them or to a team of theirs. */
+export const TASK_AUDIENCE: Audience = {
+  field: 'people',
+  keys: ({ permissions, userId, teamIds }) => (permissions.has('dispatch/task') ? undefined : [userId, ...teamIds]),
+}
+
+/** Whether a user of its hub may see a task. */
+export const seesTask = (caller: UserCaller, task: TaskPeople): boolean =>
+  seesRow(caller, { people: peopleOf(task) }, { audience: TASK_AUDIENCE })

@@ -1,7 +1,8 @@
 import { invalid } from '../../kernel/errors.ts'
-import { list, reference, text, withDefault } from '../../kernel/schema.ts'
+import { list, newName, reference, withDefault } from '../../kernel/schema.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
+import { USERS_TABLE, userHasHub } from '../identity/views.ts'
 
 /** Groups users within a hub; its members have access to that hub. */
 export const team = defineResource({
@@ -9,7 +10,7 @@ export const team = defineResource({
   plural: 'teams',
   tag: 'Teams',
   fields: {
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     hubId: reference('hubs'),
     userIds: withDefault(list(reference('users'), { max: 5_000, unique: true }), []),
   },
@@ -35,11 +36,10 @@ const assertMembers = async ({
   const hubId = values.hubId as string
   const known = before?.hubId === hubId ? ((before.userIds ?? []) as string[]) : []
   const userIds = values.userIds as string[]
-  const users = await tables.getMany<{ hubId: string[]; roleId: string }>('users', organizationId, userIds)
+  const users = await tables.getMany(USERS_TABLE, organizationId, userIds)
   for (const [i, user] of users.entries()) {
-    if (user === undefined || known.includes(userIds[i]) || user.hubId.includes(hubId)) continue
-    const role = await tables.get('roles', organizationId, user.roleId)
-    if (role?.key !== 'owner' && role?.key !== 'admin')
+    if (user === undefined || known.includes(userIds[i])) continue
+    if (!(await userHasHub(tables, organizationId, user, hubId)))
       throw invalid(`/userIds/${i}`, 'is a user without access to the hub of the team')
   }
 }

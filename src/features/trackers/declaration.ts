@@ -1,5 +1,5 @@
 import { invalid } from '../../kernel/errors.ts'
-import { bool, key, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
+import { bool, key, newName, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Row } from '../../kernel/table.ts'
 import { idFrom, isDerived } from '../../kit/commands/ids.ts'
@@ -37,7 +37,7 @@ export const tracker = defineResource(
     plural: TRACKERS_TABLE,
     tag: 'Trackers',
     fields: {
-      name: text({ max: 200 }),
+      name: newName({ max: 200 }),
       kind: withDefault(oneOf('phone', 'vehicle', 'device'), 'device'),
       userId: optional(reference('users')),
       vehicleId: optional(reference('vehicles')),
@@ -74,7 +74,8 @@ export const tracker = defineResource(
     filters: {
       hubId: {
         schema: { type: 'string', format: 'uuid', description: 'Phones of users who have the hub belong to it too.' },
-        where: (hubId) => ({ hubIds: hubId as string }),
+        several: true,
+        where: (hubIds) => ({ hubIds: hubIds as string[] }),
       },
     },
     example: { name: 'Bus 12', kind: 'vehicle', hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c', externalId: 'bus-12' },
@@ -92,7 +93,7 @@ export const ingestKey = defineResource(
     paths: { one: '/ingest-key', many: '/ingest-keys' },
     verbs: ['list', 'create', 'delete'],
     fields: {
-      name: text({ max: 200 }),
+      name: newName({ max: 200 }),
       autoCreate: withDefault(bool(), false),
       hubId: optional(reference('hubs')),
     },

@@ -3,6 +3,7 @@ import type { Caller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from './views.ts'
 import { breathe } from '../../kernel/breath.ts'
+import { withoutInvisible } from '../../kernel/invisible.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
@@ -201,7 +202,7 @@ export class KnownTrackers implements TrackerResolver {
         await this.make(
           caller.organizationId,
           id,
-          { name: keptText(externalId, 'name'), kind: 'device', externalId, ...hub },
+          { name: withoutInvisible(keptText(externalId, 'name')), kind: 'device', externalId, ...hub },
           origin,
         ),
       )

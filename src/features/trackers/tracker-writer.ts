@@ -6,7 +6,8 @@ import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { appendFacts } from '../../kit/commands/handle-command.ts'
 import type { Settle } from '../../kit/consumers/settle.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
-import type { IdSource, Settlement } from '../../kit/http/route.ts'
+import type { IdSource, Settlement, Wrote } from '../../kit/http/route.ts'
+import { type TakePlace, withinQuotas } from '../../kit/quotas/quotas.ts'
 import type { ResourceServices, WriteContext } from '../../kit/resource/declaration.ts'
 import type { ResourceState } from '../../kit/resource/decider.ts'
 import { ResourceWriter } from '../../kit/resource/write.ts'
@@ -15,7 +16,7 @@ import { ANNOUNCE_DELETIONS, locationStream, partitionOf } from '../locations/ev
 import { latestPositionCheckpoint } from '../locations/views.ts'
 import { tracker } from './declaration.ts'
 import { TRACKER, TRACKER_STREAMS, type TrackerValues } from './events.ts'
-import type { TrackerQuota } from './tracker-quota.ts'
+import { TRACKERS_TABLE } from './views.ts'
 
 const TRIES = 5
 const FORGET_TIMEOUT_MS = 2_000
@@ -43,26 +44,18 @@ export interface TrackerWriterServices extends ResourceServices {
 export class TrackerWriter implements ResourceWrites {
   private readonly resource: ResourceWriter
   private readonly services: TrackerWriterServices
-  private readonly quota: TrackerQuota
   /** Position of the last tracker that was made for a point. */
   private ensuredAt = -1
 
-  constructor(services: TrackerWriterServices, quota: TrackerQuota) {
+  constructor(services: TrackerWriterServices) {
     this.services = services
-    this.quota = quota
     const { declaration } = tracker
     this.resource = new ResourceWriter({ ...declaration, checks: (write) => this.checks(write) }, services)
   }
 
-  /** @throws Failure invalid, conflict, key_in_use, tracker_limit. */
-  async create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
-    const _id = this.resource.idOf(origin, body)
-    try {
-      return await this.resource.create(origin, { ...body, _id })
-    } catch (error) {
-      await this.quota.release(origin.organizationId, _id)
-      throw error
-    }
+  /** @throws Failure invalid, conflict, key_in_use, quota. */
+  create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
+    return this.resource.create(origin, body)
   }
 
   change(origin: WriteOrigin, change: Change): Promise<Written> {
@@ -80,24 +73,32 @@ export class TrackerWriter implements ResourceWrites {
     values: TrackerValues,
     origin: EnsureOrigin,
   ): Promise<Ensured | 'tracker_limit' | 'unknown_tracker'> {
-    const hasPlace = await this.quota.reserve(organizationId, id)
-    const writes = { organizationId, ...origin }
-    try {
-      const data = dataOf(writes, { ...values })
-      // Nearly always it is new: reading its stream first would double the work of a fleet's first minute.
-      if (hasPlace && (await this.append(id, 0, data, writes))) return { values, version: 1 }
-      for (let tries = 0; tries < TRIES; tries++) {
-        const { state, version } = await this.resource.load(id)
-        if (state.status === 'live') return this.isThere(organizationId, id, { state, version })
-        if (!hasPlace) return 'tracker_limit'
-        if (state.status === 'deleted') await this.untilForgotten(id)
-        if (await this.append(id, version, data, writes)) return { values, version: version + 1 }
-      }
-      throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
-    } catch (error) {
-      if (hasPlace) await this.quota.release(organizationId, id)
-      throw error
+    const { ensured } = await withinQuotas(this.services.quotas, organizationId, (take) =>
+      this.made({ organizationId, ...origin }, id, values, take),
+    )
+    return ensured
+  }
+
+  private async made(
+    writes: EnsureOrigin & { organizationId: string },
+    id: string,
+    values: TrackerValues,
+    take: TakePlace,
+  ): Promise<{ ensured: Ensured | 'tracker_limit' | 'unknown_tracker'; wrote?: Wrote }> {
+    const hasPlace = await take(TRACKERS_TABLE).then(() => true, isNoPlace)
+    const data = dataOf(writes, { ...values })
+    // Nearly always it is new: reading its stream first would double the work of a fleet's first minute.
+    const first = hasPlace ? await this.append(id, 0, data, writes) : undefined
+    if (first !== undefined) return { ensured: { values, version: 1 }, wrote: first }
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { state, version } = await this.resource.load(id)
+      if (state.status === 'live') return { ensured: thatIsThere(writes.organizationId, { state, version }) }
+      if (!hasPlace) return { ensured: 'tracker_limit' }
+      if (state.status === 'deleted') await this.untilForgotten(id)
+      const wrote = await this.append(id, version, data, writes)
+      if (wrote !== undefined) return { ensured: { values, version: version + 1 }, wrote }
     }
+    throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
   }
 
   /** Resolves when lists have every tracker that was made for a point up to now; after 10 s, or while the tables are down, all the same. */
@@ -108,9 +109,7 @@ export class TrackerWriter implements ResourceWrites {
 
   private async checks(write: WriteContext): Promise<void> {
     await tracker.declaration.checks?.(write)
-    if (write.before !== undefined) return
-    await this.untilForgotten(write.id)
-    if (!(await this.quota.reserve(write.organizationId, write.id))) throw new Failure('tracker_limit')
+    if (write.before === undefined) await this.untilForgotten(write.id)
   }
 
   /** Points of a tracker made anew must not be taken for those of the one before, nor be forgotten with it. */
@@ -121,23 +120,13 @@ export class TrackerWriter implements ResourceWrites {
     await settle({ position: last.position, types: [] }, FORGET_TIMEOUT_MS, forgotten(id, partitions))
   }
 
-  private async isThere(
-    organizationId: string,
-    id: string,
-    { state, version }: { state: ResourceState; version: number },
-  ): Promise<Ensured | 'unknown_tracker'> {
-    await this.quota.release(organizationId, id)
-    if (state.organizationId !== organizationId) return 'unknown_tracker'
-    return { values: state.values as unknown as TrackerValues, version }
-  }
-
-  /** False when the stream has other events by now. */
+  /** Undefined when the stream has other events by now. */
   private async append(
     id: string,
     version: number,
     data: ResourceData,
     { ids, metadata }: { ids: IdSource; metadata: EventMetadata },
-  ): Promise<boolean> {
+  ): Promise<Wrote | undefined> {
     const wrote = await appendFacts(
       this.services.log,
       TRACKER_STREAMS + id,
@@ -147,9 +136,22 @@ export class TrackerWriter implements ResourceWrites {
       metadata,
     )
     if (wrote !== undefined) this.ensuredAt = Math.max(this.ensuredAt, wrote.position)
-    return wrote !== undefined
+    return wrote
   }
 }
+
+const isNoPlace = (error: unknown): false => {
+  if (error instanceof Failure && error.code === 'quota') return false
+  throw error
+}
+
+const thatIsThere = (
+  organizationId: string,
+  { state, version }: { state: ResourceState; version: number },
+): Ensured | 'unknown_tracker' =>
+  state.organizationId === organizationId
+    ? { values: state.values as unknown as TrackerValues, version }
+    : 'unknown_tracker'
 
 /** A tracker that is there, and how many events its stream had then. */
 export interface Ensured {

@@ -13,7 +13,6 @@ import {
   type TrackerData,
 } from './events.ts'
 import type { KnownTrackers } from './known-trackers.ts'
-import type { TrackerQuota } from './tracker-quota.ts'
 
 /** A credential has changed or ended: sockets that it opened are looked up anew. */
 export interface DeviceAccessChange {
@@ -26,7 +25,6 @@ export interface DeviceAccessChange {
 export interface WatchedTrackers {
   known?: KnownTrackers
   devices?: DeviceAuthenticator
-  quota?: TrackerQuota
   onAccessChanged?: (change: DeviceAccessChange) => void
 }
 
@@ -44,32 +42,29 @@ export const watchTrackers = async (
     source: { prefixes: [TRACKER_STREAMS, INGEST_KEY_STREAMS] },
     handle: eachOnce(async (event) => {
       await breathe()
-      await note(event, watched)
+      note(event, watched)
     }),
   }).startBehind(await services.log.headPosition())
 
-const note = async (event: RecordedEvent, watched: WatchedTrackers): Promise<void> => {
+const note = (event: RecordedEvent, watched: WatchedTrackers): void => {
   const id = idOfStream(event.stream)
-  if (event.stream.startsWith(TRACKER_STREAMS))
-    await noteTracker(id, event, decodeJson<TrackerData>(event.data), watched)
+  if (event.stream.startsWith(TRACKER_STREAMS)) noteTracker(id, event, decodeJson<TrackerData>(event.data), watched)
   else noteIngestKey(id, event.type, decodeJson<IngestKeyData>(event.data), watched)
 }
 
-const noteTracker = async (
+const noteTracker = (
   trackerId: string,
   { type, revision }: RecordedEvent,
   { organizationId, values }: TrackerData,
-  { known, devices, quota, onAccessChanged }: WatchedTrackers,
-): Promise<void> => {
+  { known, devices, onAccessChanged }: WatchedTrackers,
+): void => {
   if (type === TRACKER.deleted) {
     known?.noteDeleted(organizationId, trackerId, revision)
     devices?.note(trackerId, null)
-    await quota?.deleted(organizationId)
     onAccessChanged?.({ organizationId, trackerId })
     return
   }
   known?.noteWritten(trackerId, values)
-  if (type === TRACKER.created) await quota?.created(organizationId, trackerId)
   if (values.keyHash !== undefined)
     devices?.note(trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
   if (type === TRACKER.changed) onAccessChanged?.({ organizationId, trackerId })

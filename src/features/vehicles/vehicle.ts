@@ -1,7 +1,9 @@
+import { invalid } from '../../kernel/errors.ts'
 import {
-  list,
-  number,
   integer,
+  list,
+  newName,
+  number,
   object,
   oneOf,
   optional,
@@ -11,7 +13,9 @@ import {
   timeOfDay,
   withDefault,
 } from '../../kernel/schema.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
+import { userHasHub, USERS_TABLE } from '../identity/views.ts'
 
 const nonNegative = { min: 0, max: 1e9 }
 
@@ -24,7 +28,7 @@ export const vehicle = defineResource({
   plural: 'vehicles',
   tag: 'Vehicles',
   fields: {
-    name: text({ max: 100 }),
+    name: newName({ max: 100 }),
     type: withDefault(oneOf('car', 'bike', 'truck', 'other'), 'car'),
     hubId: optional(reference('hubs')),
     userId: optional(reference('users')),
@@ -66,4 +70,16 @@ export const vehicle = defineResource({
     tags: ['cooled'],
     constraints: { visitsMax: 40 },
   },
+  checks: (write) => checkUser(write),
 })
+
+/** @throws Failure invalid for a user who lacks the vehicle's hub: they would not see what they drive. */
+const checkUser = async ({ services: { tables }, organizationId, values, before }: WriteContext): Promise<void> => {
+  const { userId, hubId } = values as { userId?: string; hubId?: string }
+  if (userId === undefined || hubId === undefined) return
+  // Whoever lost the hub since keeps the vehicle until another user or hub is written.
+  if (userId === before?.userId && hubId === before.hubId) return
+  const user = await tables.get(USERS_TABLE, organizationId, userId)
+  if (user !== undefined && !(await userHasHub(tables, organizationId, user, hubId)))
+    throw invalid('/userId', 'is a user who lacks the hub of the vehicle')
+}

@@ -9,7 +9,7 @@ export interface ResourceData {
   /** Values of write-only fields, encrypted. */
   sealed?: { [field: string]: string }
   createdAt: string
-  /** Of a deletion: the id of the record that took its place in what named it. */
+  /** Id of the record that took the place of a deleted one in what named it. */
   replacedBy?: string
   /** When the change was asked for. */
   at: string
@@ -32,6 +32,24 @@ export const rowAfter = (
   { organizationId, values, createdAt, at }: ResourceData,
   derived?: JsonObject,
 ): Row => rowOf(idOfStream(stream), revision + 1, { organizationId, values, createdAt, updatedAt: at }, derived)
+
+/**
+ * What a row is made of: the data, and members beside its values. Fields that are kept encrypted are `sealed` in it, and not
+ * there in clear even of an event that has them so.
+ */
+export const rowParts = <Data extends Pick<ResourceData, 'values' | 'sealed'>>(
+  { derived, sealed: names }: { derived?(values: JsonObject): JsonObject; sealed?: readonly string[] },
+  data: Data,
+): [Data, JsonObject | undefined] => {
+  if (names === undefined) return [data, derived?.(data.values)]
+  const isSealed = ([name]: [string, unknown]): boolean => names.includes(name)
+  const values = Object.fromEntries(Object.entries(data.values).filter((entry) => !isSealed(entry)))
+  const sealed = Object.fromEntries(Object.entries(data.sealed ?? {}).filter(isSealed))
+  return [
+    { ...data, values },
+    { ...derived?.(values), sealed },
+  ]
+}
 
 /** What stands after the category in the name of a stream. */
 export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)

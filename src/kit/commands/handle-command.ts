@@ -2,8 +2,8 @@ import { type EventLog, eventsOf, WrongRevision } from '../../engines/event-log.
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent } from '../../kernel/event.ts'
-import { RecentMap } from '../../kernel/recent-map.ts'
 import type { IdSource, Wrote } from '../http/route.ts'
+import { keepDecided, loadState } from './load-state.ts'
 
 /** What a command carries beside itself. Event ids come from `ids`, so a repeated request appends the same events. */
 export interface CommandContext {
@@ -21,108 +21,8 @@ export interface Handled<State> {
   wrote?: Wrote
 }
 
-const PAGE_EVENTS = 500
 /** Each lost race is somebody else's write, so that many writers at once all come through. */
 const TRIES = 50
-
-/** Folds a stream into its state; version 0 for a stream without events. */
-export const loadState = async <State, Command>(
-  log: EventLog,
-  stream: string,
-  decider: Decider<State, Command>,
-): Promise<{ state: State; version: number }> => {
-  const known = knownStates(log, decider)
-  const kept = known.get(stream)
-  if (kept !== undefined) {
-    const from = Math.min(kept.version, kept.revision)
-    const events = await log.read(stream, from, PAGE_EVENTS)
-    const witness = events[kept.revision - from]
-    // That event is there, so nothing before it was erased either, and it came after that state.
-    if (witness?.revision === kept.revision && witness.id === kept.eventId)
-      return fold(
-        log,
-        stream,
-        decider,
-        known,
-        kept,
-        events.length < PAGE_EVENTS ? events.slice(kept.version - from) : undefined,
-      )
-  }
-  return fold(log, stream, decider, known, { state: decider.initial, version: 0, bytes: 0 })
-}
-
-/** Goes on from a state; with `rest` no more than that follows. */
-const fold = async <State, Command>(
-  log: EventLog,
-  stream: string,
-  decider: Decider<State, Command>,
-  known: RecentMap<string, KeptState<State>>,
-  begin: Pick<KeptState<State>, 'state' | 'version' | 'bytes'>,
-  rest?: readonly RecordedEvent[],
-): Promise<{ state: State; version: number }> => {
-  let { state, version, bytes } = begin
-  for (;;) {
-    const events = rest ?? (await log.read(stream, version, PAGE_EVENTS))
-    for (const event of events) {
-      state = decider.evolve(state, factOf(event))
-      version = event.revision + 1 // a truncated stream begins late
-      bytes = Math.max(bytes, event.data.byteLength)
-    }
-    if (rest === undefined && events.length === PAGE_EVENTS) continue
-    const last = events.at(-1)
-    if (last !== undefined && version >= LONG_EVENTS && bytes <= KEPT_BYTES_MAX)
-      known.set(stream, { state, version, revision: last.revision, eventId: last.id, bytes })
-    return { state, version }
-  }
-}
-
-/** The state of a stream, so that the next command reads what follows it alone. */
-interface KeptState<State> {
-  state: State
-  version: number
-  /** Of the event that shows that it is the state of this stream: the one before it, or one that was decided on it. */
-  revision: number
-  eventId: string
-  /** Of the largest event that is folded in it: the last one may say of a large shape that it is called otherwise. */
-  bytes: number
-}
-
-/** Shorter streams are read anew in no time. */
-const LONG_EVENTS = 3
-const KEPT_BYTES_MAX = 16 * 1024
-/** Of the largest event of each state of one kind, and what a state takes beside it: some grow of many small events. */
-const ALL_KEPT_BYTES = 4 * 1024 * 1024
-const STATE_BYTES = 2_000
-
-/**
- * The next command reads what this one appended, which the log has at hand. The state after it is folded then, from what
- * was stored: what was decided may hold members that JSON leaves out.
- */
-const keepDecided = <State, Command>(
-  log: EventLog,
-  stream: string,
-  decider: Decider<State, Command>,
-  decided: Omit<KeptState<State>, 'bytes'>,
-): void => {
-  const known = knownStates(log, decider)
-  const kept = known.get(stream)
-  // Of a short stream, and after a large event, none is kept.
-  if (kept?.version === decided.version) known.set(stream, { ...decided, bytes: kept.bytes })
-}
-
-const states = new WeakMap<EventLog, WeakMap<object, RecentMap<string, KeptState<unknown>>>>()
-
-const knownStates = <State, Command>(
-  log: EventLog,
-  decider: Decider<State, Command>,
-): RecentMap<string, KeptState<State>> => {
-  const ofLog = states.get(log) ?? new WeakMap<object, RecentMap<string, KeptState<unknown>>>()
-  states.set(log, ofLog)
-  const known =
-    ofLog.get(decider) ?? new RecentMap<string, KeptState<unknown>>(ALL_KEPT_BYTES, ({ bytes }) => STATE_BYTES + bytes)
-  ofLog.set(decider, known)
-  return known as RecentMap<string, KeptState<State>>
-}
 
 /** Makes the command from the state that it is decided on, where that takes looking at other records first. */
 export type Prepare<State, Command> = (state: State, version: number) => Promise<Command>

@@ -21,8 +21,8 @@ export interface UniqueClaim {
 /** The record that a claim names. */
 interface Claimant {
   owner: string
-  /** How many events the owner's stream had when it claimed: its write stands there or nowhere. Absent in claims of before 2026-12. */
-  version?: number
+  /** How many events the owner's stream had when it claimed: its write stands there or nowhere. */
+  version: number
 }
 
 /** The streams of the records that claim values. */
@@ -123,7 +123,7 @@ export class ClaimTaker {
       const now = await this.owners.ask(owner, claim)
       if (now.holds) return false
       // Its stream has moved on since: what it meant to write there is refused already.
-      if (version === undefined || now.version > version) return true
+      if (now.version > version) return true
       if (await this.owners.fence(owner, now.version, this.context)) return true
     }
     return false
@@ -133,11 +133,8 @@ export class ClaimTaker {
 /** Who claimed last, and how many events the stream has. */
 const readClaim = async (
   log: Pick<EventLog, 'read'>,
-  { noun, stream }: UniqueClaim,
+  { stream }: UniqueClaim,
 ): Promise<{ claimant?: Claimant; events: number }> => {
   const [last] = await log.read(stream, 'end', 1, 'backwards')
-  if (last === undefined) return { events: 0 }
-  const events = last.revision + 1
-  // Claims were released and confirmed until 2026-12.
-  return last.type === `${noun}KeyReleased` ? { events } : { claimant: decodeJson<Claimant>(last.data), events }
+  return last === undefined ? { events: 0 } : { claimant: decodeJson<Claimant>(last.data), events: last.revision + 1 }
 }

@@ -26,7 +26,7 @@ type CheckpointTables = Pick<TableStore, 'take' | 'commit'>
 type Handled = readonly RowChange[] | undefined | 'later'
 
 export interface FollowerOptions {
-  /** Of the consumer: in metrics, in the log of failures, and of its checkpoint. */
+  /** Name of the consumer: in metrics, in logged failures, and of its checkpoint. */
   name: string
   source: Source
   batchEventsMax?: number

@@ -7,7 +7,7 @@ import { untilDone } from './retry.ts'
 
 /** Something that one process at a time does: a consumer of the log, or one partition of it. */
 export interface Owned {
-  /** Of a partition it ends with `-<partition>`. */
+  /** Name of the part; ends with `-<partition>` for a partition. */
   name: string
   /** It is this process's from now on. */
   take(isOurs: IsOurs): Promise<void>

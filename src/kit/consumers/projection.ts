@@ -75,7 +75,7 @@ export const versionsOf = (projection: Projection): { [source: string]: number }
     ? { version: storedVersion(projection) }
     : Object.fromEntries(projection.parts.map((part) => [`version:${part.name}`, storedVersion(part)]))
 
-/** Of what is searched by words it rises with how these are made, too. */
+/** Rises with the way words are made too, for tables that are searched by words. */
 const storedVersion = ({ version, tables }: ProjectionPart): number =>
   tables.some(({ text = [] }) => text.length > 0) ? version + WORDS_VERSION : version
 

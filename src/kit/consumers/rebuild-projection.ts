@@ -29,7 +29,7 @@ export interface RebuildReport {
 /** Ends the names of tables and consumers that are built beside the live ones. */
 const NEXT = '@next'
 const BATCH_EVENTS_MAX = 512
-/** Of a log: before its first event. */
+/** Position before the first event of a log. */
 const NOTHING = -1
 const DIFFERENCES_MAX = 100
 

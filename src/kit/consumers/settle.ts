@@ -72,7 +72,7 @@ export class Checkpoints {
 
   /**
    * Position through which these consumers of the whole log have changed rows; what the log has beyond is of other streams.
-   * Of a consumer that another process stores for: through which it has read. -1 for nothing. @throws Failure engine_down.
+   * Position through which a consumer has read whose rows another process stores; -1 for nothing. @throws Failure engine_down.
    */
   async changedThrough(consumers: readonly string[]): Promise<number> {
     let through = -1

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import { FILES_MAX, type ValueRule } from '../values/value-type.ts'
 import { isImage } from './content-type.ts'
 
-/** Of every attachment in the store of files. */
+/** Beginning of the keys of all attachments in the file store. */
 export const ATTACHMENTS = 'attachments/'
 
 /** Files of one task or record. */

@@ -5,7 +5,7 @@ import type { Reply, RouteRequest } from '../http/route.ts'
 /** A file as it is downloaded. It never changes under its id. */
 export interface SentFile {
   _id: string
-  /** Of the store. */
+  /** Key in the file store. */
   key: string
   name: string
   contentType: string

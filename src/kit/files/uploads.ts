@@ -21,7 +21,7 @@ export interface Upload {
 
 export interface UploadOptions {
   files: FileStore
-  /** Of one file. */
+  /** Largest size of one file. */
   bytesMax: number
 }
 
@@ -29,14 +29,14 @@ export interface UploadOptions {
 const FORM_BYTES_MAX = 64 * 1024
 /** Each holds some pieces in memory, of an S3 store up to 5 MiB. */
 const AT_ONCE_MAX = 64
-/** Of one organization: its slow clients leave room for others'. */
+/** Uploads of one organization at a time: its slow clients leave room for those of others. */
 const OWN_AT_ONCE_MAX = 16
 const NAME_CHARACTERS_MAX = 255
 
 /** Files that come with requests: stored as they come, and taken away again when nothing came of it. */
 export class Uploads {
   readonly bytesMax: number
-  /** Of the form. */
+  /** Largest size of the whole form. */
   readonly bodyBytesMax: number
   private readonly files: FileStore
   /** By organization. */

@@ -5,7 +5,16 @@ import { assertShown, personalFields, withoutPersonal } from '../../kernel/hidde
 import type { Json } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
-import { LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX, shownRow, type ListQuery, type ListShape } from './list-query.ts'
+import {
+  ABSENT_VALUE,
+  limitsOf,
+  LIMIT_DEFAULT,
+  LIMIT_MAX,
+  OFFSET_MAX,
+  shownRow,
+  type ListQuery,
+  type ListShape,
+} from './list-query.ts'
 import { nextLink } from './next-link.ts'
 import type { PageTexts } from './page-texts.ts'
 import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
@@ -25,6 +34,8 @@ export interface ListRequest {
   /** Conditions beside those of the query; on the same field they count instead. */
   where?: Find['where']
   every?: Find['every']
+  /** What no index has: such a list is walked. */
+  keep?(row: Row): boolean
   range?: Find['range']
   ranges?: Find['ranges']
   /** In place of the words of `q`. */
@@ -50,7 +61,8 @@ const EMPTY: Page = { rows: [], stored: [], total: 0, next: null }
 /** Answers a page of a table as section 1 of the API's conventions says. */
 export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
   const { query, path } = request
-  const limit = query.limit ?? LIMIT_DEFAULT
+  const limit =
+    query.limit ?? Math.max(LIMIT_DEFAULT, shape.several?.includes('_id') ? [query._id ?? []].flat().length : 0)
   const show = showing(shape, query.fields, request.caller)
   const asked = askedOf(query)
   assertShown(personalFields(request.caller, shape.personal), asked.flatMap(namedBy))
@@ -145,7 +157,8 @@ const walk = async (
 
 /** Undefined where no row can match. */
 const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
-  const { query, every, range, ranges, words, sort } = request
+  const { query, range, ranges, words, sort } = request
+  const every = withAbsent(shape, request)
   const where = whereOf(shape, request)
   if (where === undefined) return undefined
   const sortBy =
@@ -164,31 +177,75 @@ const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'>
 const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find['where'] | undefined => {
   const conditions: NonNullable<Find['where']> = {}
   for (const name of Object.keys(shape.filters)) {
-    const said = query[name]
-    const value = shape.filters[name].format === 'uuid' ? (said as string | undefined)?.toLowerCase() : said
-    if (value === undefined || shape.computed?.includes(name)) continue
-    const condition = shape.conditions?.[name]
-    if (condition === undefined) conditions[name] = value as string
-    else Object.assign(conditions, condition(value as Json))
+    if (query[name] === undefined || shape.computed?.includes(name)) continue
+    const asked = askedFor(shape, caller, name, query[name] as Json)
+    if (!asked.isAbsent) Object.assign(conditions, asked.where)
   }
   Object.assign(conditions, where)
-  if (shape.hubField === undefined || caller.hubIds === 'all') return conditions
-  const own = caller.hubIds
-  const asked = conditions[shape.hubField]
-  const hubIds =
-    asked === undefined
-      ? own
-      : (Array.isArray(asked) ? asked : [asked]).filter((hubId) => own.includes(hubId as string))
-  return hubIds.length === 0 ? undefined : { ...conditions, [shape.hubField]: hubIds }
+  for (const [field, own] of limitsOf(caller, shape)) {
+    const asked = conditions[field]
+    const left = asked === undefined ? own : [asked].flat().filter((value) => own.includes(value as string))
+    if (left.length === 0) return undefined
+    conditions[field] = left
+  }
+  return conditions
+}
+
+/** What one filter asks for. */
+interface Asked {
+  where: NonNullable<Find['where']>
+  /** Of the row. */
+  field: string
+  /** Rows without it, or with an empty list, are meant too. */
+  isAbsent: boolean
+  /** They alone are. */
+  isAbsentOnly: boolean
+}
+
+const askedFor = (shape: ListShape, caller: UserCaller, name: string, said: Json): Asked => {
+  const isUuid = shape.filters[name].format === 'uuid'
+  const kept = (value: Json): Json => (isUuid ? String(value).toLowerCase() : value)
+  const isSeveral = shape.several?.includes(name) === true
+  const values = [said].flat().filter((value) => !isSeveral || value !== ABSENT_VALUE)
+  const value = isSeveral ? values.map(kept) : kept(said)
+  const where = shape.conditions?.[name]?.(value, caller) ?? { [name]: value as string }
+  const isAbsent = isSeveral && values.length < [said].flat().length
+  return { where, field: Object.keys(where)[0] ?? name, isAbsent, isAbsentOnly: isAbsent && values.length === 0 }
+}
+
+/** Filters that ask for rows without something. */
+const absencesOf = (shape: ListShape, { query, caller }: Pick<ListRequest, 'query' | 'caller'>): Asked[] =>
+  (shape.several ?? [])
+    .filter((name) => query[name] !== undefined && !shape.computed?.includes(name))
+    .map((name) => askedFor(shape, caller, name, query[name] as Json))
+    .filter(({ isAbsent }) => isAbsent)
+
+const isIndexed = ({ absent }: ListShape, { field, isAbsentOnly }: Asked): boolean =>
+  isAbsentOnly && absent?.of.includes(field) === true
+
+const withAbsent = (shape: ListShape, request: ListRequest): Find['every'] => {
+  const fields = absencesOf(shape, request).flatMap((one) => (isIndexed(shape, one) ? [one.field] : []))
+  return shape.absent === undefined || fields.length === 0
+    ? request.every
+    : { ...request.every, [shape.absent.field]: fields }
+}
+
+const hasAny = (row: Row, { where, field }: Asked): boolean => {
+  const own = [row[field] ?? []].flat()
+  return own.length === 0 || own.some((value) => [where[field]].flat().includes(value as string))
 }
 
 /** What a row must be beside what the table can be asked for; undefined where nothing is left. */
-const keepOf = (shape: ListShape, { query, caller }: ListRequest): ((row: Row) => boolean) | undefined => {
+const keepOf = (shape: ListShape, request: ListRequest): ((row: Row) => boolean) | undefined => {
+  const { query, caller } = request
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
+  const absences = absencesOf(shape, request).filter((one) => !isIndexed(shape, one))
   const isSearchWider = query.q !== undefined && personalFields(caller, shape.personal).length > 0
-  if (asked.length === 0 && !isSearchWider) return undefined
+  if (asked.length === 0 && absences.length === 0 && request.keep === undefined && !isSearchWider) return undefined
   return (row) =>
-    asked.every((name) => row[name] === query[name]) &&
+    asked.every((name) => [query[name]].flat().includes(row[name] ?? ABSENT_VALUE)) &&
+    absences.every((one) => hasAny(row, one)) &&
+    request.keep?.(row) !== false &&
     (!isSearchWider || hasWords(shape, withoutPersonal(caller, shape.personal, row), query.q ?? ''))
 }
 

@@ -1,4 +1,4 @@
-import type { Caller } from '../../kernel/caller.ts'
+import type { Caller, CredentialKind } from '../../kernel/caller.ts'
 
 /** Close codes of both channels. */
 export const CLOSE = {
@@ -54,6 +54,6 @@ export interface Channel {
   /** Below /api/v3, such as `/ingest`. */
   path: string
   /** Which credentials may open it; another one is closed with 4403. */
-  accepts: readonly Caller['kind'][]
+  accepts: readonly CredentialKind[]
   open(socket: ChannelSocket, caller: Caller): ChannelConnection
 }

@@ -12,10 +12,11 @@ const addStandardFormats = addFormatsModule as unknown as (
 
 /**
  * What schemas say beyond the standard. `x-text` holds a text to what its kind may hold (kernel/text.ts) and brings it, in
- * place, into the form in which it is kept; `x-names` does so with the names of an object. The formats are those that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
+ * place, into the form in which it is kept; `x-names` does so with the names of an object; `x-commas` says that a query may send an array as one text with commas. The formats are those that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
  */
 export const addFormats = (ajv: Ajv2020): void => {
   ajv.addKeyword('example')
+  ajv.addKeyword('x-commas')
   ajv.addKeyword({ keyword: 'x-text', type: 'string', modifying: true, errors: true, validate: checkText })
   ajv.addKeyword({ keyword: 'x-names', type: 'object', errors: true, validate: checkNames })
   addStandardFormats(ajv, { mode: 'full', formats: ['date', 'email', 'uri'] })

@@ -1,6 +1,6 @@
 /** What an answer that is made piece by piece begins with, and the rest of it. */
 export interface HeldPage {
-  /** Of the page after this one; known where the answer is small enough to be held until its end, else null. */
+  /** Cursor of the next page, where the answer is small enough to be held until its end; else null. */
   nextCursor: string | null
   /** To be read to its end, or ended by `return`: that ends what makes it too. */
   body: AsyncIterable<Uint8Array>

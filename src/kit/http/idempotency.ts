@@ -54,8 +54,8 @@ interface KeptRow {
   fingerprint: string
   seed: string
   startedAt: number
-  /** Whose run it is; absent in rows from before it was kept. */
-  life?: Life
+  /** Whose run it is. */
+  life: Life
   /** Last sign of life of the run. */
   aliveAt: number
   state: 'running' | 'open' | 'done'
@@ -68,7 +68,7 @@ interface KeptRow {
 /** Who may make an attempt after the first. */
 interface ClaimRow {
   [field: string]: unknown
-  life?: Life
+  life: Life
 }
 
 interface TokenRow {
@@ -80,7 +80,7 @@ interface TokenRow {
 export interface IdempotencyOptions {
   tables: TableStore
   keyring: Keyring
-  /** Of this process: what an earlier one of the same node has begun runs again at once. */
+  /** This process: requests that an earlier one of the same node began run again at once. */
   life: Life
   clock: Clock
   logger: Logger
@@ -175,7 +175,7 @@ export class Idempotency {
     return { ...row, seed: this.seedOf(id, first.startedAt), startedAt: first.startedAt }
   }
 
-  /** Of all nodes that see an abandoned run, the one that makes the row of the next attempt runs it. */
+  /** Several nodes may see an abandoned run; the one that makes the row of the next attempt runs it. */
   private async runAgain(id: string, known: KeptRow, request: IdempotentRequest): Promise<Run> {
     const { tables, clock, life } = this.options
     const kept = await this.asFirst(id, known)

@@ -16,14 +16,38 @@ export const LIMIT_MAX = 500
 /** Rows that `page` may skip; whoever walks further takes the cursor. */
 export const OFFSET_MAX = 100_000
 
-export interface ListShape {
+/** Rows of a hub that only some of its users see. */
+export interface Audience {
+  /** An indexed field of the row: the names of those whose it is. */
+  field: string
+  /** Names under which rows are the caller's; undefined for callers who see all. */
+  keys(caller: UserCaller): readonly string[] | undefined
+}
+
+/** What decides who sees a row. */
+export interface Sight {
+  /** Names the hub or hubs of a row: rows of other hubs do not exist for the caller. */
+  hubField?: string
+  audience?: Audience
+}
+
+export interface Absent {
+  field: string
+  of: readonly string[]
+}
+
+export interface ListShape extends Sight {
   table: TableDeclaration
   /** Every member that a row may have: what `fields` may name, and all that is ever answered. */
   members: readonly string[]
   /** Schemas of the filters by name. */
   filters: { [name: string]: JsonSchema }
   /** What a filter means where it is no equality with the field of its name. */
-  conditions?: { [name: string]: (value: Json) => NonNullable<Find['where']> }
+  conditions?: { [name: string]: (value: Json, caller: UserCaller) => NonNullable<Find['where']> }
+  /** Filters that take several values, of which a row has any; what they are told, and their conditions, is an array. */
+  several?: readonly string[]
+  /** The indexed field of a row that names which of these members it lacks, or has empty; others are looked for row by row. */
+  absent?: Absent
   /** Filters on members that no index has, since they are known at answer time only: such a list is walked. */
   computed?: readonly string[]
   /** Fields that `sortBy` may name. */
@@ -31,8 +55,6 @@ export interface ListShape {
   /** Fields of the table of those that are called otherwise there. */
   sorts?: { [name: string]: string }
   searchable: boolean
-  /** Names the hub or hubs of a row: rows of other hubs do not exist for the caller. */
-  hubField?: string
   /** A member that is an object: `fields` may choose of it as `<member>.<name>`. */
   inner?: string
   /** Which of its members are for the person alone whose record a row is. */
@@ -71,16 +93,51 @@ export const FIELDS_QUERY: JsonSchema = {
   additionalProperties: false,
 }
 
+/** What asks for rows that lack a member, or have it empty. */
+export const ABSENT_VALUE = 'null'
+
+/** Values that no comma is in may be sent as one text. */
+const takesCommas = ({ format, enum: choices, 'x-commas': commas }: JsonSchema): boolean =>
+  format === 'uuid' ||
+  commas === true ||
+  (choices as unknown[] | undefined)?.every((one) => !String(one).includes(',')) === true
+
+/** The schema of a filter that takes several values; `commas` where they may also stand in one text. */
+export const severalOf = (name: string, { description, ...one }: JsonSchema): JsonSchema => {
+  const { 'x-commas': _commas, ...items } = one
+  const how = takesCommas(one) ? 'repeated, or separated by commas' : 'repeated'
+  return {
+    type: 'array',
+    minItems: 1,
+    maxItems: LIMIT_MAX,
+    items: { if: { const: ABSENT_VALUE }, else: items },
+    ...(takesCommas(one) && { 'x-commas': true }),
+    description: `${description ?? `Those whose \`${name}\` is this.`} Several: any of them, ${how}. \`null\`: those without one.`,
+  }
+}
+
 export const listQuerySchema = (shape: ListShape): JsonSchema => ({
   type: 'object',
   properties: {
     ...Object.fromEntries(
       Object.entries(shape.filters).map(([name, schema]) => [
         name,
-        { description: `Those whose \`${name}\` is this.`, ...schema },
+        shape.several?.includes(name) === true
+          ? severalOf(name, schema)
+          : { description: `Those whose \`${name}\` is this.`, ...schema },
       ]),
     ),
-    limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT, description: 'Rows of a page.' },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: LIMIT_MAX,
+      // With one, a list by ids would have no default of its own.
+      ...(shape.several?.includes('_id') === true ? {} : { default: LIMIT_DEFAULT }),
+      description:
+        shape.several?.includes('_id') === true
+          ? `Rows of a page; left out, ${LIMIT_DEFAULT}, or as many as \`_id\` names.`
+          : 'Rows of a page.',
+    },
     page: { type: 'integer', minimum: 1, maximum: OFFSET_MAX + 1, description: 'From 1; not together with `cursor`.' },
     cursor: { type: 'string', maxLength: 4000, description: '`nextCursor` of the page before.' },
     ...(shape.sortable.length > 0
@@ -179,12 +236,24 @@ export const chosenFields = (
   return [...new Set([id, ...names])]
 }
 
-/** Whether the caller may see a row of this shape. */
-export const seesRow = (caller: UserCaller, row: Row, hubField: string | undefined): boolean =>
-  hubField === undefined || seesHubs(caller, hubsOf(row, hubField))
+/** Whether the caller sees a row. `limitsOf` says the same of a list. */
+export const seesRow = (caller: UserCaller, row: Row, { hubField, audience }: Sight): boolean => {
+  if (hubField !== undefined && !seesHubs(caller, valuesOf(row, hubField))) return false
+  const keys = audience?.keys(caller)
+  return keys === undefined || valuesOf(row, audience?.field ?? '').some((value) => keys.includes(value))
+}
 
-export const hubsOf = (row: Row, hubField: string): string[] => {
-  const value = row[hubField]
+/** Fields that one of the values must be in for the caller to see a row. */
+export const limitsOf = (caller: UserCaller, { hubField, audience }: Sight): [string, readonly string[]][] => {
+  const keys = audience?.keys(caller)
+  return [
+    ...(hubField === undefined || caller.hubIds === 'all' ? [] : [[hubField, caller.hubIds] as const]),
+    ...(audience === undefined || keys === undefined ? [] : [[audience.field, keys] as const]),
+  ].map(([field, values]) => [field, values])
+}
+
+export const valuesOf = (row: Row, field: string): string[] => {
+  const value = row[field]
   if (Array.isArray(value)) return value as string[]
   return typeof value === 'string' ? [value] : []
 }

@@ -2,7 +2,7 @@ import { Busboy, type BusboyHeaders } from '@fastify/busboy'
 import { Failure, invalid } from '../../kernel/errors.ts'
 
 export interface UploadedFile {
-  /** Of the form. */
+  /** Name of the form's field. */
   field: string
   /** As the client called it, without a path. */
   name: string

@@ -2,7 +2,8 @@
 export const nextLink = (path: string, query: { readonly [name: string]: unknown }, cursor: string): string => {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query))
-    if (name !== 'page' && name !== 'cursor' && value !== undefined) parameters.set(name, String(value))
+    if (name !== 'page' && name !== 'cursor' && value !== undefined)
+      for (const one of [value].flat()) parameters.append(name, String(one))
   parameters.set('cursor', cursor)
   return `<${path}?${parameters}>; rel="next"`
 }

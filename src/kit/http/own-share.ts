@@ -1,7 +1,7 @@
 import type { HistoryReader } from '../../engines/history-store.ts'
 import { Failure } from '../../kernel/errors.ts'
 
-/** Of the 64 queries that an engine has open at a time: clients that read slowly, or not at all, leave some to others. */
+/** Queries that one organization may hold open, out of 64 of an engine: slow clients leave some to others. */
 export const OWN_OPEN_MAX = 48
 
 /**

@@ -3,7 +3,7 @@ import type { Row } from '../../kernel/table.ts'
 
 /** Each row and page is kept as so many viewers see it; more begin anew. */
 const VIEWS_MAX = 4
-/** Of all texts together at least, and at most twice as much. */
+/** Size of all texts together; up to twice as much is kept. */
 const TEXTS_BYTES = 32 * 1024 * 1024
 /** What a text takes beside its characters and the name of its view: heads of objects, and its share of the map. */
 const TEXT_BYTES = 300
@@ -64,5 +64,5 @@ const NONE: Views = { texts: new Map(), bytes: 0 }
 const bytesOf = (text: Text): number =>
   TEXT_BYTES + (typeof text === 'string' && TWO_BYTES.test(text) ? 2 * text.length : text.length)
 
-/** Of the whole process: rows of two tables are never the same object. */
+/** Texts of the whole process: rows of two tables are never the same object. */
 export const pageTexts = new PageTexts()

@@ -14,7 +14,7 @@ export const userOf = (request: { caller: Caller }): UserCaller => {
 }
 
 export const actorOf = (caller: Caller): string => {
-  if (caller.kind === 'user') return `user:${caller.userId}`
+  if (caller.kind === 'user') return `${caller.isService === true ? 'service' : 'user'}:${caller.userId}`
   return caller.kind === 'tracker' ? `tracker:${caller.trackerId}` : `ingestKey:${caller.keyId}`
 }
 

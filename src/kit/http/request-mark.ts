@@ -6,7 +6,7 @@ export const KEPT_MS = 24 * 3_600_000
 /** What the log says was begun under keys, for those that the tables have forgotten. */
 export const RECALLED: TableDeclaration = { name: 'recalled_requests', version: 1 }
 
-/** Of one request. */
+/** What is remembered of one request. */
 export interface RecalledRow {
   [field: string]: unknown
   fingerprint: string

@@ -33,7 +33,7 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   /** Same for all that the request sets off; goes into event metadata. */
   correlationId: string
   traceparent?: string
-  /** Of a request under an Idempotency-Key; goes into event metadata. */
+  /** Mark of a request that has an Idempotency-Key; goes into event metadata. */
   requestMark?: string
   /** The client's address, proxies taken into account. */
   address: string
@@ -157,6 +157,8 @@ export interface Route {
   rollout?: 'geofences'
   /** Open to whoever lacks the second factor that their organization asks for: they may do nothing else. */
   enrols?: boolean
+  /** About the person who calls: refused with 403 to service accounts. */
+  isPersonal?: boolean
   /** Answered at the origin of add-ons, where nothing else is. */
   isolated?: boolean
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */

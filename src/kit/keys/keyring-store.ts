@@ -17,7 +17,7 @@ export interface KeyringFile {
 export interface TokenKeyEntry {
   kid: string
   privateKey: string
-  /** Of a key that no longer signs: until when it verifies, ms since the epoch. */
+  /** When a key that no longer signs ceases to verify, ms since the epoch. */
   verifiesUntil?: number
 }
 

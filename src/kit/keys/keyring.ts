@@ -17,6 +17,6 @@ export interface TokenKey {
   kid: string
   privateKey: string
   publicKey: string
-  /** Of a key that no longer signs: until when it verifies, ms since the epoch. */
+  /** When a key that no longer signs ceases to verify, ms since the epoch. */
   verifiesUntil?: number
 }

@@ -12,8 +12,7 @@ export interface Life {
 }
 
 /** Whether whoever did something then was this node before its last start. */
-export const isEarlier = (then: Life | undefined, now: Life): boolean =>
-  then !== undefined && then.node === now.node && then.id !== now.id
+export const isEarlier = (then: Life, now: Life): boolean => then.node === now.node && then.id !== now.id
 
 const NODE_FILE = 'node-id'
 

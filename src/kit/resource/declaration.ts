@@ -1,12 +1,14 @@
 import type { UserCaller } from '../../kernel/caller.ts'
+import { heldSchema } from './new-names.ts'
 import { type Fields, objectSchema, patchSchema } from '../../kernel/schema.ts'
-import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
+import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import type { Find } from '../../engines/table-store.ts'
 import type { Personal } from '../../kernel/hidden-fields.ts'
+import type { Absent, Audience } from '../http/list-query.ts'
 import { answered, DATE_TIME, UUID } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
+import type { ListFilter } from './list-filter.ts'
 import type { LeavingRecord, ResourceWrites, WriteOrigin, Written } from './writes.ts'
 
 /** All resources that there are (`ResourceSet`): what a reference names, and what names a record. */
@@ -32,7 +34,7 @@ export interface Redirected {
 }
 
 /** What resources need of the services. */
-export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring' | 'processes'> & {
+export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring' | 'processes' | 'quotas'> & {
   resources: KnownResources
 }
 
@@ -112,13 +114,6 @@ export interface ResourceAction {
   run(context: ActionContext): Promise<Written | Reply>
 }
 
-/** A filter of the list beside those that `indexes.equality` makes of fields. */
-export interface ListFilter {
-  schema: JsonSchema
-  /** The condition on fields that are declared `equality`, internal ones too. */
-  where(value: Json): NonNullable<Find['where']>
-}
-
 export interface ResourceDeclaration {
   /** Also the category of its streams and the beginning of its event types, in camel case: `exportConfig`. */
   noun: string
@@ -140,18 +135,22 @@ export interface ResourceDeclaration {
   internal?: Fields
   /** Fields that are stored encrypted and never answered; left out of a PUT they keep their value. */
   writeOnly?: readonly string[]
+  /** Fields that are stored encrypted, in rows too, and answered: `present` takes away what nobody may read. */
+  sealed?: readonly string[]
   told?: ToldOnce
   permissions: { view: string; edit: string }
   /** The field of the row that names its hub or hubs; the resource then exists only for users who have one of them. */
   hubField?: string
-  /** Whether the caller may see a row of their hubs; left out, all of them. Lists need a condition of their own beside it (`RouteParts.where`). */
-  sees?(caller: UserCaller, row: Row): boolean
+  /** Who sees a record among the users of its hub; left out, all of them. */
+  audience?: Audience
   /** Which of its fields are for the person alone whose record it is: its `_id` is that of a user. */
   personal?: Personal
   rollout?: 'geofences'
   /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`; `sparse` ones are bounded only. */
   indexes?: Pick<TableDeclaration, 'equality' | 'range' | 'sparse' | 'text'>
   filters?: { [name: string]: ListFilter }
+  /** The member that `derived` makes of the names of those that the record lacks, so that `null` finds them by an index. */
+  absent?: Absent
   /** Orders of the list that clients call otherwise than their `range` field, by what `sortBy` calls them. */
   sorts?: { [name: string]: string }
   /** Members of `readOnly` that `present` adds and the list filters by all the same: it is walked then. */
@@ -176,6 +175,8 @@ export interface ResourceDeclaration {
    * `takeOut` takes it out of them, in the log; such references must be optional or lists.
    */
   whenReferenced?: 'refuse' | 'takeOut'
+  /** A record that goes on naming a deleted one of that resource: nothing is taken out of it. */
+  keepsNaming?(values: JsonObject, plural: string): boolean
   /** A deletion takes `?erase=true`: the feature's own writes take it away from the log and the history too. */
   erasable?: boolean
   /** A deletion takes `?replaceWith=<id>`: those who name this one name that one from then on. */
@@ -217,13 +218,13 @@ export const createSchema = ({ fields, accepts }: Pick<ResourceDeclaration, 'fie
 
 /** The body of a PUT: the fields, and what a GET answers beside them. */
 export const replaceSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = objectSchema({ ...keepable(declaration), ...declaration.accepts })
+  const schema = heldSchema(objectSchema({ ...keepable(declaration), ...declaration.accepts }))
   return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 
 /** The body of a PATCH: a merge patch of the fields. */
 export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = patchSchema({ ...declaration.fields, ...declaration.accepts })
+  const schema = heldSchema(patchSchema({ ...declaration.fields, ...declaration.accepts }))
   return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 
@@ -234,19 +235,15 @@ export const rowSchema = (
   const fields = { ...without(declaration.fields, declaration.writeOnly ?? []), ...declaration.readOnly }
   const { personal } = declaration
   const optional = Object.keys(fields).filter((name) => fields[name].optional || personal?.fields.includes(name))
-  const base = {
-    _id: UUID,
-    organizationId: UUID,
-    version: { type: 'integer', minimum: 1 },
-    createdAt: DATE_TIME,
-    updatedAt: DATE_TIME,
-  }
-  const shown = Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, schema]))
+  const version = { type: 'integer', minimum: 1 }
+  const base = { _id: UUID, organizationId: UUID, version, createdAt: DATE_TIME, updatedAt: DATE_TIME }
+  const shown = Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, heldSchema(schema)]))
   return answered(nameOf(declaration), { ...base, ...shown }, optional)
 }
 
 /** The schema that the values of a write must satisfy after defaults and merge, secrets that are kept aside. */
-export const valuesSchema = (declaration: ResourceDeclaration): JsonSchema => objectSchema(keepable(declaration))
+export const valuesSchema = (declaration: ResourceDeclaration): JsonSchema =>
+  heldSchema(objectSchema(keepable(declaration)))
 
 /** The writable fields of a body, with defaults and in the form that is kept, which those of `kept` have already. */
 export const withDefaults = (fields: Fields, body: JsonObject, kept: JsonObject = {}): JsonObject => {

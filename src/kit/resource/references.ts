@@ -4,7 +4,7 @@ import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Field } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { hubsOf, seesRow } from '../http/list-query.ts'
+import { seesRow, valuesOf } from '../http/list-query.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { WriteOrigin } from './writes.ts'
 
@@ -76,24 +76,24 @@ export const assertReferences = async (
 ): Promise<void> => {
   if (caller === undefined) return
   for (const { field, target } of referencesOf(declaration)) {
-    const { hubField } = resources.declarationOf(target)
+    const declared = resources.declarationOf(target)
     const known = namedIn(before ?? {}, field)
     for (const [i, id] of namedIn(values, field).entries()) {
       if (known.includes(id)) continue
       const own = declaration.bodyPaths?.[field] ?? `/${field}`
       const path = Array.isArray(values[field]) ? `${own}/${i}` : own
       const row = await assertExists(tables, target, organizationId, id, path)
-      if (!seesRow(caller, row, hubField)) throw invalid(path, NAMES_NOTHING)
+      if (!seesRow(caller, row, declared)) throw invalid(path, NAMES_NOTHING)
     }
   }
 }
 
 /** Whoever is limited to hubs writes only what is in one of them. @throws Failure invalid */
 export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
-  if (!seesRow(caller, values, hubField)) {
+  if (!seesRow(caller, values, { hubField })) {
     throw invalid(
       `/${hubField}`,
-      hubsOf(values, hubField).length === 0
+      valuesOf(values, hubField).length === 0
         ? 'is required: you see only what belongs to your hubs'
         : 'must be one of your hubs',
     )
@@ -102,14 +102,14 @@ export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: str
 
 /** The row that takes the place of one that is deleted. @throws Failure invalid */
 export const heirOf = async (
-  { plural, hubField }: ResourceDeclaration,
+  declaration: ResourceDeclaration,
   { tables }: Pick<ResourceServices, 'tables'>,
   { caller, organizationId }: Pick<WriteOrigin, 'caller' | 'organizationId'>,
   id: string,
   replaceWith: string,
 ): Promise<Row> => {
-  const row = await tables.get(plural, organizationId, replaceWith)
-  const isSeen = row !== undefined && (caller === undefined || seesRow(caller, row, hubField))
+  const row = await tables.get(declaration.plural, organizationId, replaceWith)
+  const isSeen = row !== undefined && (caller === undefined || seesRow(caller, row, declaration))
   if (!isSeen || replaceWith === id) throw invalid('/replaceWith', 'must be the id of another one of them')
   return row
 }

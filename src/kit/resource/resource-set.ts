@@ -160,11 +160,10 @@ const usesOf = (
   total: number,
 ): FieldError[] => {
   const { one, many } = pathsOf(declaration)
-  const { hubField, permissions, sees } = declaration
+  const { permissions } = declaration
   const seen = rows.filter(
     ({ row }) =>
-      caller === undefined ||
-      (caller.permissions.has(permissions.view) && seesRow(caller, row, hubField) && sees?.(caller, row) !== false),
+      caller === undefined || (caller.permissions.has(permissions.view) && seesRow(caller, row, declaration)),
   )
   const errors = seen.map(({ id }) => ({ path: `${one}/${id}`, message: `names it in ${field}` }))
   const others = total - seen.length
@@ -181,7 +180,9 @@ const redirectOne = async (
   // A record of another kind may have the same id.
   const fields = referencesOf(writer.declaration).flatMap(({ field, target }) => (target === plural ? [field] : []))
   const next = (values: JsonObject): JsonObject =>
-    fields.reduce((changed, field) => redirected(changed, field, id, heir), values)
+    heir === undefined && writer.declaration.keepsNaming?.(values, plural) === true
+      ? values
+      : fields.reduce((changed, field) => redirected(changed, field, id, heir), values)
   try {
     return (await writer.update(asService(origin), namerId, next)).wrote
   } catch (error) {

@@ -14,7 +14,7 @@ import {
   type ListShape,
 } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
-import { route, type Reply, type Route } from '../http/route.ts'
+import { route, type Reply, type Route, type RouteRequest } from '../http/route.ts'
 import {
   amendSchema,
   createSchema,
@@ -38,6 +38,7 @@ import {
   toldAnswer,
   words,
 } from './answers.ts'
+import { assertNewNames } from './new-names.ts'
 import { listShape } from './rows.ts'
 import { findRow, presented, type Presented } from './show.ts'
 import { ResourceWriter } from './write.ts'
@@ -55,6 +56,8 @@ export interface RouteParts {
   where?(query: ListQuery, caller: UserCaller): Promise<Find['where']>
   /** Bounds of a list, on fields that have an index. */
   ranges?(query: ListQuery): Find['ranges']
+  /** Query parameters of the read beside `fields`, and the row where they ask for another one than the table's. */
+  read?: { query: { [name: string]: JsonSchema }; row(request: RouteRequest, id: string): Promise<Row | undefined> }
   /** In place of the declaration's. */
   settles?: ResourceDeclaration['settles']
 }
@@ -140,12 +143,13 @@ const listRoute = (served: Served): Route => {
 const readRoute = (served: Served): Route =>
   route<{ fields?: string }>({
     ...one(served.declaration, 'GET', 'read', served.declaration.permissions.view),
-    query: FIELDS_QUERY,
+    query: { ...FIELDS_QUERY, properties: { ...served.read?.query, ...(FIELDS_QUERY.properties as JsonObject) } },
     answers: { 200: rowAnswer(served.declaration) },
     handler: async (request) => {
       const { declaration, services, shape } = served
       const { fields } = request.query
-      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
+      const id = request.params[idParameter(declaration)]
+      const row = (await served.read?.row(request, id)) ?? (await findRow(declaration, services, request, id))
       const show = shownRow(shape, fields, userOf(request))
       const [whole] = await presented(served, request, [row], fields)
       return rowReply(show(whole), row)
@@ -182,11 +186,10 @@ const changeRoute = (served: Served, method: 'PUT' | 'PATCH', kind: 'replace' | 
     handler: async (request) => {
       const id = request.params[idParameter(declaration)].toLowerCase()
       const expectedVersion = versionOf(request, request.body)
-      return written(
-        served,
-        request,
-        await writes.change(originOf(request), { id, kind, body: request.body, expectedVersion }),
-      )
+      const before = () => served.services.tables.get(declaration.plural, userOf(request).organizationId, id)
+      await assertNewNames(declaration.fields, request.body, before)
+      const change = { id, kind, body: request.body, expectedVersion }
+      return written(served, request, await writes.change(originOf(request), change))
     },
   })
 }

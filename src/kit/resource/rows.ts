@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, rowAfter, type ResourceData } from '../commands/declared-event.ts'
+import { eventTypes, idOfStream, rowAfter, rowParts, type ResourceData } from '../commands/declared-event.ts'
 import type { Projection, Rows } from '../consumers/projection.ts'
 import { linkRows } from '../http/link-rows.ts'
 import type { ListShape } from '../http/list-query.ts'
@@ -28,7 +28,9 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
   const shown = (table.equality ?? []).filter((name) => Object.hasOwn(schemas, name))
-  const { filters = {}, sorts = {}, computed = [], hubField, personal } = declaration
+  const { filters = {}, sorts = {}, computed = [], hubField, audience, personal, absent } = declaration
+  const several = Object.keys(filters).filter((name) => filters[name].several === true)
+  const plain = [...shown, ...computed].filter((name) => !Object.hasOwn(filters, name))
   return {
     table,
     members: Object.keys(schemas),
@@ -36,12 +38,15 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
       ...Object.fromEntries([...shown, ...computed].map((name) => [name, filterSchema(schemas[name])])),
       ...Object.fromEntries(Object.entries(filters).map(([name, { schema }]) => [name, schema])),
     },
+    several: [...plain, ...several],
+    absent,
     computed,
     conditions: Object.fromEntries(Object.entries(filters).map(([name, { where }]) => [name, where])),
     sortable: [...(table.range ?? []).filter((name) => Object.hasOwn(schemas, name)), ...Object.keys(sorts)],
     sorts,
     searchable: (table.text ?? []).length > 0,
     hubField,
+    audience,
     personal,
   }
 }
@@ -78,13 +83,14 @@ export const rowSource = (declaration: ResourceDeclaration): RowSource => {
 }
 
 const putRow = async (
-  { plural: table, derived, links = {} }: ResourceDeclaration,
+  declaration: ResourceDeclaration,
   event: RecordedEvent,
   data: ResourceData,
   rows: Rows,
 ): Promise<void> => {
+  const { plural: table, links = {} } = declaration
   const id = idOfStream(event.stream)
-  const row = rowAfter(event, data, derived?.(data.values))
+  const row = rowAfter(event, ...rowParts(declaration, data))
   const members = Object.keys(links)
   const before = members.length === 0 ? undefined : await rows.get(table, data.organizationId, id)
   for (const member of members) row[member] = before?.[member] ?? []

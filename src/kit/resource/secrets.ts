@@ -1,11 +1,12 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../keys/keyring.ts'
 import { pick, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
 import type { ResourceState } from './decider.ts'
 
 type Sealed = ResourceState['sealed']
 
-/** The write-only fields of a resource: in clear while a write is decided, encrypted in its events. */
+/** The write-only and sealed fields of a resource: in clear while a write is decided, encrypted in its events. */
 export class ResourceSecrets {
   private readonly declaration: ResourceDeclaration
   private readonly keyring: Keyring
@@ -17,7 +18,7 @@ export class ResourceSecrets {
 
   /** Takes secrets out of the values. One that did not change stays encrypted as it was in `before`. */
   seal(values: JsonObject, before: Sealed): { values: JsonObject; sealed?: Sealed } {
-    const secret = writeOnlyOf(this.declaration)
+    const secret = [...writeOnlyOf(this.declaration), ...(this.declaration.sealed ?? [])]
     if (secret.length === 0) return { values }
     const sealed: Sealed = {}
     for (const name of secret) {
@@ -35,6 +36,12 @@ export class ResourceSecrets {
     const opened: JsonObject = { ...values }
     for (const [name, text] of Object.entries(sealed ?? {})) opened[name] = this.open(name, text)
     return opened
+  }
+
+  /** A row with its sealed fields in clear. */
+  openedRow({ sealed, ...row }: Row): Row {
+    const opened = Object.entries((sealed ?? {}) as Sealed).map(([name, text]) => [name, this.open(name, text)])
+    return { ...row, ...Object.fromEntries(opened) }
   }
 
   open(field: string, sealed: string): Json {

@@ -3,8 +3,10 @@ import type { Row } from '../../kernel/table.ts'
 import { seesRow, shownRow, wantsField } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
 import type { RouteRequest } from '../http/route.ts'
-import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
+import { pick, type ResourceDeclaration, type ResourceServices } from './declaration.ts'
 import { listShape } from './rows.ts'
+import { ResourceSecrets } from './secrets.ts'
+import { ResourceWriter } from './write.ts'
 
 export type Presented = Pick<RouteRequest, 'caller' | 'now'>
 
@@ -24,8 +26,7 @@ export const findRow = async (
 ): Promise<Row> => {
   const caller = userOf(request)
   const row = await services.tables.get(declaration.plural, caller.organizationId, id.toLowerCase())
-  const isSeen = row !== undefined && seesRow(caller, row, declaration.hubField)
-  if (!isSeen || declaration.sees?.(caller, row) === false) throw new Failure('not_found')
+  if (row === undefined || !seesRow(caller, row, declaration)) throw new Failure('not_found')
   return row
 }
 
@@ -42,6 +43,23 @@ export const shownBy = async (
   return show(whole)
 }
 
+/** A row that was made of an event from before the fields were sealed has none of them: the log does. */
+const openedRows = (
+  declaration: ResourceDeclaration,
+  services: ResourceServices,
+  rows: readonly Row[],
+): Promise<Row[]> => {
+  const { sealed = [] } = declaration
+  const secrets = new ResourceSecrets(declaration, services.keyring)
+  return Promise.all(
+    rows.map(async (row) => {
+      if (sealed.every((name) => Object.hasOwn(row.sealed as object, name))) return secrets.openedRow(row)
+      const { state } = await new ResourceWriter(declaration, services).load(row._id as string)
+      return { ...secrets.openedRow(row), ...pick(secrets.opened(state), sealed) }
+    }),
+  )
+}
+
 /** Rows with what is known at answer time only. */
 export const presented = async (
   { declaration, services, present = declaration.present }: Presenting,
@@ -50,6 +68,7 @@ export const presented = async (
   fields: string | undefined,
 ): Promise<readonly Row[]> => {
   if (present === undefined) return rows
+  const opened = declaration.sealed === undefined ? rows : await openedRows(declaration, services, rows)
   const wants = (member: string): boolean => wantsField(fields, member)
-  return present(rows, { services, caller: userOf(request), now: request.now, wants })
+  return present(opened, { services, caller: userOf(request), now: request.now, wants })
 }

@@ -23,7 +23,7 @@ export const madeOnce = (
   return { told: { [declared.member]: told }, kept }
 }
 
-/** Told only while it is what the record has. */
+/** The secret, as long as the record still has it. */
 export const toldOf = (once: MadeOnce | undefined, { status, values }: ResourceState): Pick<Written, 'told'> => {
   if (once === undefined || status !== 'live') return {}
   return isDeepStrictEqual(pick(values, Object.keys(once.kept)), once.kept) ? { told: once.told } : {}

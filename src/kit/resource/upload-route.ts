@@ -17,7 +17,7 @@ export interface Attaching {
   thing: string
   operationId: string
   description: string
-  /** Of the answer's schema. */
+  /** Title of the answer's schema. */
   title: string
   /** The field of the form, and the member of the answer, that says where the file stands, with an example. */
   place: [member: string, example: string]

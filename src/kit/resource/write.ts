@@ -1,13 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { invalid } from '../../kernel/errors.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { rowOf, type ResourceData } from '../commands/declared-event.ts'
-import { handleCommand, loadState, stateBy, type Handled, type Prepare } from '../commands/handle-command.ts'
+import { rowOf, rowParts, type ResourceData } from '../commands/declared-event.ts'
+import { handleCommand, stateBy, type Handled, type Prepare } from '../commands/handle-command.ts'
+import { loadState } from '../commands/load-state.ts'
 import { allWrote } from '../commands/wrote.ts'
-import { seesRow } from '../http/list-query.ts'
+import { type TakePlace, withinQuotas } from '../quotas/quotas.ts'
+import { takeBytes } from '../quotas/take-bytes.ts'
 import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
 import type { Check } from '../http/validate.ts'
@@ -15,8 +17,9 @@ import { ResourceClaims } from './claims.ts'
 import { withDefaults, type Redirected, type ResourceDeclaration, type ResourceServices } from './declaration.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
 import { assertHubs, assertReferences, heirOf } from './references.ts'
-import { Naming } from './naming.ts'
+import { Naming, type NameIn } from './naming.ts'
 import { ResourceSecrets } from './secrets.ts'
+import { assertSeen } from './seen.ts'
 import { changedValues, valuesCheck } from './values-check.ts'
 import { madeOnce, stillTold, toldOf } from './told-once.ts'
 import {
@@ -66,19 +69,21 @@ export class ResourceWriter implements ResourceWrites {
   /**
    * Makes a resource of what `making` answers, which nobody asks for what the same request made before. The same `_id` and
    * body again answer what is there, to whoever sees it, and tell again what is told once to a repeat of the same request.
-   * @throws Failure as `update`, conflict
+   * @throws Failure as `update`, conflict, quota
    */
   async make(origin: WriteOrigin, id: string, making: () => Promise<Making>): Promise<Written> {
     const once = madeOnce(this.declaration, this.services, origin, id)
-    const { wrote, ...made } = await this.handle(origin, id, async (state) => {
+    const { wrote, ...made } = await this.handle(origin, id, async (state, _version, take) => {
       const { body, extra = {} } = await making()
       const said = joined(withDefaults(this.declaration.fields, body), extra)
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
       await this.assertAllowed(origin, id, values, undefined)
+      await take(this.declaration.plural)
+      await takeBytes(take, values)
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     })
-    if (wrote === undefined) await this.assertSeen(origin, id, made.state, made.version)
+    if (wrote === undefined) await assertSeen(this.declaration, this.services, origin, { id, ...made })
     return { row: await this.rowOf(id, made), wrote, ...toldOf(once, await this.present(origin, id, made.state)) }
   }
 
@@ -93,7 +98,7 @@ export class ResourceWriter implements ResourceWrites {
 
   /**
    * `extra` sets read-only and internal fields.
-   * @throws Failure not_found, stale_version, invalid, key_in_use, conflict after 50 lost races.
+   * @throws Failure not_found, stale_version, invalid, key_in_use, quota, conflict after 50 lost races.
    */
   change(origin: WriteOrigin, change: Change, extra: JsonObject = {}): Promise<Written> {
     const next = (before: JsonObject): JsonObject =>
@@ -112,12 +117,13 @@ export class ResourceWriter implements ResourceWrites {
     next: (before: JsonObject) => JsonObject | Promise<JsonObject>,
     expectedVersion?: number,
   ): Promise<Written> {
-    const { wrote, ...changed } = await this.handle(origin, id, async (state, version) => {
-      await this.assertSeen(origin, id, state, version)
+    const { wrote, ...changed } = await this.handle(origin, id, async (state, version, take) => {
+      await assertSeen(this.declaration, this.services, origin, { id, state, version })
       assertVersion(expectedVersion, version)
       const before = this.secrets.opened(state)
       const values = await this.kept(origin, id, await next(before), before)
       if (!isDeepStrictEqual(values, before)) await this.assertAllowed(origin, id, values, before)
+      await takeBytes(take, values, before)
       return { type: 'change', data: this.data(origin, values, state) }
     })
     return { row: await this.rowOf(id, changed), wrote }
@@ -133,7 +139,7 @@ export class ResourceWriter implements ResourceWrites {
       version: number,
       lately: readonly RecordRef[] = [],
     ): Promise<void> => {
-      await this.assertSeen(origin, id, state, version)
+      await assertSeen(this.declaration, this.services, origin, { id, state, version })
       assertVersion(expectedVersion, version)
       const { organizationId, values } = state
       const { caller, now } = origin
@@ -185,7 +191,7 @@ export class ResourceWriter implements ResourceWrites {
     const once = madeOnce(this.declaration, this.services, origin, id)
     if (once === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
     const { wrote, ...rotated } = await this.handle(origin, id, async (state, version) => {
-      await this.assertSeen(origin, id, state, version)
+      await assertSeen(this.declaration, this.services, origin, { id, state, version })
       return { type: 'change', data: this.data(origin, { ...this.secrets.opened(state), ...once.kept }, state) }
     })
     const told = stillTold(once, await this.present(origin, id, rotated.state))
@@ -218,34 +224,34 @@ export class ResourceWriter implements ResourceWrites {
   handle(
     { organizationId, ids, metadata }: WriteOrigin,
     id: string,
-    prepare: Prepare<ResourceState, ResourceCommand>,
+    prepare: (state: ResourceState, version: number, take: TakePlace) => Promise<ResourceCommand>,
   ): Promise<Handled<ResourceState>> {
     const context = { ids, metadata }
     const take = this.claims.takerFor(organizationId, id, context)
-    return this.naming.write(id, (nameIn) =>
-      handleCommand(this.services.log, this.stream(id), this.decider, prepare, context, async (after, before, at) => {
-        if (after.status !== 'live') return
-        const values = before.status === 'live' ? before.values : undefined
-        await nameIn(after.values, values)
-        await take(after.values, values, at)
-      }),
+    const write = (nameIn: NameIn, place: TakePlace) => {
+      const decide: Prepare<ResourceState, ResourceCommand> = (state, version) => prepare(state, version, place)
+      return handleCommand(
+        this.services.log,
+        this.stream(id),
+        this.decider,
+        decide,
+        context,
+        async (after, before, at) => {
+          if (after.status !== 'live') return
+          const values = before.status === 'live' ? before.values : undefined
+          await nameIn(after.values, values)
+          await take(after.values, values, at)
+        },
+      )
+    }
+    return withinQuotas(this.services.quotas, organizationId, (place) =>
+      this.naming.write(id, (nameIn) => write(nameIn, place)),
     )
   }
 
   /** What is told again must hold: others may have changed it since a repeated request wrote it. */
   private async present({ ids }: WriteOrigin, id: string, written: ResourceState): Promise<ResourceState> {
     return ids.isRepeat === true ? (await this.load(id)).state : written
-  }
-
-  private async assertSeen(origin: WriteOrigin, id: string, state: ResourceState, version: number): Promise<void> {
-    if (state.status !== 'live' || state.organizationId !== origin.organizationId) throw new Failure('not_found')
-    const { fields, hubField, plural, sees } = this.declaration
-    if (origin.caller === undefined || hubField === undefined) return
-    if (origin.caller.hubIds === 'all' && sees === undefined) return
-    const isOwn = hubField === '_id' || Object.hasOwn(fields, hubField)
-    const row = isOwn ? rowOf(id, version, state) : await this.services.tables.get(plural, state.organizationId, id)
-    const isSeen = row !== undefined && seesRow(origin.caller, row, hubField)
-    if (!isSeen || sees?.(origin.caller, row) === false) throw new Failure('not_found')
   }
 
   private async kept(
@@ -278,8 +284,8 @@ export class ResourceWriter implements ResourceWrites {
   }
 
   async rowOf(id: string, { state, version }: { state: ResourceState; version: number }): Promise<Row> {
-    const { derived, links, plural } = this.declaration
-    const row = rowOf(id, version, state, derived?.(state.values))
+    const { links, plural } = this.declaration
+    const row = rowOf(id, version, ...rowParts(this.declaration, state))
     if (links === undefined) return row
     const stored = await this.services.tables.get(plural, state.organizationId, id)
     return { ...row, ...Object.fromEntries(Object.keys(links).map((member) => [member, stored?.[member] ?? []])) }

@@ -46,7 +46,7 @@ export interface Change {
 export interface Deletion {
   id: string
   expectedVersion?: number
-  /** Of the record that takes its place in what names it. */
+  /** Id of the record that takes its place in what names it. */
   replaceWith?: string
   /** Nothing of it is to be left, not even in the log. */
   erase?: boolean
@@ -54,7 +54,7 @@ export interface Deletion {
 
 /** A record, such as one that names another one. */
 export interface RecordRef {
-  /** Of the resource. */
+  /** Plural of the resource. */
   plural: string
   id: string
 }
@@ -66,10 +66,10 @@ export interface LeavingRecord extends RecordRef {
 }
 
 export interface GiveWayData {
-  /** Of the resource. */
+  /** Plural of the resource. */
   plural: string
   id: string
-  /** Of the record that takes its place in what names it. */
+  /** Id of the record that takes its place in what names it. */
   replaceWith: string
 }
 

@@ -41,22 +41,22 @@ export type ValueType = (typeof VALUE_TYPES)[number]
 export interface ValueRule {
   type: ValueType
   required?: boolean
-  /** Of a text and a barcode: its length; of a number: the number. */
+  /** Smallest length of a text or barcode; smallest value of a number. */
   min?: number
   max?: number
   /** A part of the text must match it; RE2. */
   pattern?: string
   options?: string[]
-  /** Of a reference: the data type of the record that it names. */
+  /** Data type of the record that a reference names. */
   dataTypeId?: string
-  /** Of photos, files and signatures: how many. */
+  /** Largest number of photos, files or signatures. */
   filesMax?: number
   default?: Json
 }
 
 export const TEXT_CHARS_MAX = 10_000
 const OPTIONS_MAX = 500
-/** Of one value, where its rule does not say it. */
+/** Largest number of files of a value whose rule does not say it. */
 export const FILES_MAX = 50
 const TEXTS: readonly ValueType[] = ['text', 'barcode']
 const CHOICES: readonly ValueType[] = ['option', 'options']

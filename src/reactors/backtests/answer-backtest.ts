@@ -5,7 +5,7 @@ import { GROUP_NOUN, groupStream, type GroupRules } from '../../features/geofenc
 import { backtestPoints, estimatePoints } from '../../features/locations/history/streams.ts'
 import type { Transition } from '../../features/transitions/events.ts'
 import { transitionShown } from '../../features/transitions/views.ts'
-import { loadState } from '../../kit/commands/handle-command.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
 import { ABSENT, evolveResource } from '../../kit/resource/decider.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { backtest } from './backtest-geofence.ts'

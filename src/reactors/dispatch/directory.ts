@@ -3,6 +3,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { geofenceStream } from '../../features/geofences/events.ts'
 import { geofence as geofenceDecider } from '../../features/geofences/geofence.ts'
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../../features/geofences/views.ts'
+import { editingService } from '../../features/identity/authenticate-service.ts'
 import { identityOf, userCaller } from '../../features/identity/authenticate.ts'
 import { user as userResource } from '../../features/identity/user.ts'
 import {
@@ -12,6 +13,7 @@ import {
   type AccessRoleRow,
   type AccessUserRow,
 } from '../../features/identity/views.ts'
+import { ACCESS_SERVICES, type AccessServiceRow } from '../../features/service-accounts/views.ts'
 import { tripToken } from '../../features/locations/trip-token.ts'
 import { lastSeenIn, type LastSeen } from '../../features/locations/views.ts'
 import { tracker as trackerResource } from '../../features/trackers/declaration.ts'
@@ -26,7 +28,7 @@ import { eventTypes, rowAfter, type ResourceData } from '../../kit/commands/decl
 import { shownRow } from '../../kit/http/list-query.ts'
 import type { Resource } from '../../kit/resource/resource.ts'
 import { listShape } from '../../kit/resource/rows.ts'
-import { loadState } from '../../kit/commands/handle-command.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
 import { AskOnce, sharedReads } from './shared-reads.ts'
 import type { SubjectServices } from './subject-event.ts'
 import { SubjectRows } from './subject-rows.ts'
@@ -118,8 +120,13 @@ export class TableDirectory implements Directory {
   }
 
   private async editorNow(organizationId: string, userId: string): Promise<UserCaller | undefined> {
-    const { tables } = this.options
+    const { tables, clock } = this.options
     const user = await tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId)
+    if (user === undefined) {
+      const account = await tables.get<AccessServiceRow>(ACCESS_SERVICES.name, organizationId, userId)
+      if (account !== undefined) return editingService(tables, organizationId, userId, account, clock.now())
+      if (await this.isThere('serviceAccount', userId)) throw behind('service accounts')
+    }
     if (user === undefined && (await this.isThere('user', userId))) throw behind('users')
     if (user === undefined || user.status !== 'active') return undefined
     const role = await tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId)

@@ -57,7 +57,7 @@ const reopen = async (event: RecordedEvent, owned: OwnedPartition, wake: HearOpt
   const automationId = automationIdOf(event)
   if (partition !== owned.partition || owned.pending.get(automationId)?.order.has(runId)) return
   const organizationId = event.metadata.organizationId ?? ''
-  if (run === undefined || (await owned.pending.rows.get([runId])).length > 0) return
+  if ((await owned.pending.rows.get([runId])).length > 0) return
   const data: RunReopened = { ...run, runId, automationId, dueAt: at }
   await owned.stream.append({ type: RUN_REOPENED, data })
   wake(automationId, organizationId)

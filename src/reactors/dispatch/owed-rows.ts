@@ -1,8 +1,7 @@
 import type { Checkpoint, TableStore } from '../../engines/table-store.ts'
-import { currentTrigger, type RunTrigger } from '../../features/automations/events.ts'
+import type { RunTrigger } from '../../features/automations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
-import { RETRY_AFTER_MAX_MS } from './retry-schedule.ts'
 
 /** A run that is owed and not paid. */
 export interface Run {
@@ -180,11 +179,11 @@ const runOf = (row: Row): Run => ({
   runId: row.runId as string,
   automationId: row.automationId as string,
   sequence: row.sequence as number,
-  trigger: currentTrigger(row.trigger as RunTrigger),
+  trigger: row.trigger as RunTrigger,
   owedAt: row.owedAt as number,
   attempts: row.attempts as number,
   dueAt: row.dueAt as number,
-  delayMs: (row.delayMs as number | undefined) ?? RETRY_AFTER_MAX_MS,
+  delayMs: row.delayMs as number,
   alone: row.alone as boolean,
   stored: true,
 })

@@ -224,8 +224,7 @@ export class PendingRuns {
   private attempted(attempt: AttemptMade): void {
     if (attempt.status !== 'pending') return this.ended(attempt.runId, attempt.automationId)
     const backlog = this.backlogs.get(attempt.automationId)
-    const { failures, at, durationMs, dueAt = at } = attempt
-    const { delayMs = Math.max(0, dueAt - at - durationMs) } = attempt
+    const { failures, at, dueAt = at, delayMs = 0 } = attempt
     const standing = { attempts: failures, dueAt: this.time.dueAt(dueAt, delayMs), delayMs }
     const run = backlog?.order.again(attempt.runId, standing)
     if (backlog === undefined || run === undefined) return

@@ -14,7 +14,8 @@ import type { SubjectRows } from './subject-rows.ts'
 /** Streams whose events concern automations beside the decisions about trackers. */
 export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS]
 
-const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | undefined } = {
+/** Events of automations that an event of the log may be, by its type. */
+export const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | undefined } = {
   [RECORD.created]: ['onDataSourceCreated'],
   [TASK.created]: ['onTaskCreated', 'onTaskAssigned', 'onTaskFinished'],
   [TASK.changed]: ['onTaskAssigned', 'onTaskFinished'],

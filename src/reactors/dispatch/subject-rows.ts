@@ -37,7 +37,7 @@ export class SubjectRows {
   /** What an event left that was read anyway. */
   note(event: RecordedEvent, data: ResourceData): Row {
     const { stream, revision } = event
-    const row = withoutFiles(rowAfter(event, data))
+    const { late: _late, overtaken: _overtaken, ...row } = withoutFiles(rowAfter(event, data))
     if (event.data.byteLength > KEPT_BYTES_MAX) return row
     const known = this.known.get(stream)
     if (known !== undefined && known.revision >= revision) return row

@@ -1,6 +1,8 @@
 import type { Mail } from '../../engines/mailer.ts'
 import { IDENTITY, type LinkIssued, type LinkKind } from '../../features/identity/events.ts'
-import { identity, type IdentityState } from '../../features/identity/identity.ts'
+import { identity } from '../../features/identity/identity.ts'
+import type { IdentityState } from '../../features/identity/identity-state.ts'
+import { undoIdOf } from '../../features/identity/email-undo.ts'
 import { isOpen, linkToken } from '../../features/identity/links.ts'
 import { organization } from '../../features/identity/organization.ts'
 import { user } from '../../features/identity/user.ts'
@@ -8,7 +10,7 @@ import { decodeJson } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { foldStream } from '../../kit/commands/fold-stream.ts'
-import { loadState } from '../../kit/commands/handle-command.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
@@ -23,6 +25,7 @@ const PAGES: { readonly [kind in LinkKind]: string } = {
   reset: 'reset-password',
   reopening: 'reset-password',
   emailChange: 'verify-email',
+  emailUndo: 'reset-password',
 }
 
 /** Makes mails of the facts that they are owed for, from what is true at the time. */
@@ -48,26 +51,16 @@ export class MailComposer {
     const { state } = await loadState(log, stream, identity)
     if (!state.exists) return undefined
     const before = await foldStream(log, stream, revision, identity.initial, identity.evolve)
-    const view = await this.viewOf(link, before)
-    const language = await this.languageOf(link, state)
-    if (part === 'notice')
-      return { id, to: before.email, at, ...renderMail('emailChanging', language, view, undefined) }
-    const current = state.links.find(({ linkId }) => linkId === link.linkId)
+    const wantedId = part === 'notice' ? undoIdOf(link.linkId) : link.linkId
+    const current = state.links.find(({ linkId }) => linkId === wantedId)
     if (current === undefined || !isOpen(current, formatTime(now))) return undefined
-    return {
-      id,
-      to: link.email,
-      at,
-      ...renderMail(
-        link.isForFactor === true ? 'factorRemoved' : link.kind,
-        language,
-        view,
-        await this.urlOf(link, idOfStream(stream)),
-      ),
-    }
+    const kind = current.isForFactor === true ? 'factorRemoved' : current.kind
+    const [view, language] = [await this.viewOf(link, before), await this.languageOf(link, state)]
+    const url = this.urlOf(current, idOfStream(stream))
+    return { id, to: current.email, at, ...renderMail(kind, language, view, url) }
   }
 
-  private async urlOf({ kind, linkId }: LinkIssued, identityId: string): Promise<string> {
+  private urlOf({ kind, linkId }: LinkIssued, identityId: string): string {
     const token = linkToken(this.services.keyring, identityId, linkId)
     return `${this.publicUrl}/${PAGES[kind]}?token=${token}`
   }

@@ -1,4 +1,5 @@
 import { WrongRevision } from '../../engines/event-log.ts'
+import type { UnverifiedMails } from '../../features/identity/unverified-mails.ts'
 import type { Mailer, MailOutcome } from '../../engines/mailer.ts'
 import { encodeJson } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type RowChange } from '../../kernel/table.ts'
@@ -19,11 +20,16 @@ export const MAIL_RETRY_MS = [10, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 12 
 /** What came due meanwhile is looked for so often, also when nobody tells. */
 const LOOK_MS = SECOND_MS
 const AT_ONCE = 4
+const TOO_MANY: MailOutcome = {
+  kind: 'refused',
+  error: 'nobody has confirmed the address, and it had its mails of the day',
+}
 const PAGE_ROWS = 100
 
 export interface MailSenderServices extends Pick<Services, 'log' | 'tables' | 'clock' | 'logger'> {
   mailer: Mailer
   composer: Pick<MailComposer, 'compose'>
+  unverified: Pick<UnverifiedMails, 'count'>
   isOurs?: IsOurs
   count?(outcome: MailOutcome['kind'] | 'unsent'): void
 }
@@ -82,7 +88,7 @@ export class MailSender {
     const hasEnded = row.until <= clock.now() || (await log.head(mailStream(id))) >= 0
     const mail = hasEnded ? undefined : await composer.compose(id, row, clock.now())
     if (mail === undefined) return tables.commit([forget])
-    const outcome = await mailer.send(mail)
+    const outcome = (await this.isTooMany(mail.to, row)) ? TOO_MANY : await mailer.send(mail)
     const attempts = row.attempts + 1
     const nextAt = clock.now() + (MAIL_RETRY_MS[row.attempts] ?? Number.POSITIVE_INFINITY)
     const isRetried = outcome.kind === 'failed' && nextAt < row.until
@@ -90,6 +96,12 @@ export class MailSender {
     if (isRetried) return tables.commit([owed(id, { ...row, attempts, nextAt })])
     await this.noteEnd(id, outcome, attempts)
     await tables.commit([forget])
+  }
+
+  /** Counted at the first attempt, unless that was done when somebody asked for it. */
+  private async isTooMany(to: string, { attempts, isCounted = false, subject }: OwedMailRow): Promise<boolean> {
+    if (attempts > 0 || isCounted || subject === undefined) return false
+    return (await this.services.unverified.count(to, subject)) !== undefined
   }
 
   private async noteEnd(id: string, outcome: MailOutcome, attempts: number): Promise<void> {

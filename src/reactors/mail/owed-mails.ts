@@ -1,4 +1,5 @@
 import { IDENTITY, type LinkIssued } from '../../features/identity/events.ts'
+import type { MailSubject } from '../../features/identity/unverified-mails.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
@@ -12,6 +13,10 @@ export type OwedMailRow = {
   revision: number
   /** `link` brings the link to whom it is for, `notice` tells somebody else of it. */
   part: 'link' | 'notice'
+  /** Absent in rows of before there was a limit. */
+  subject?: MailSubject
+  /** Whether it may go was decided already. */
+  isCounted?: boolean
   /** When the fact was logged, and when the mail is of no use any more; ms since the epoch. */
   at: number
   until: number
@@ -36,11 +41,14 @@ export interface MailEnded {
 /** What a fact of an identity makes the service write, unless its time is over. */
 export const mailsOwedFor = (event: RecordedEvent, now: number): RowChange[] => {
   if (event.type !== IDENTITY.linkIssued) return []
-  const { kind, expiresAt, isHandedOver = false } = decodeJson<LinkIssued>(event.data)
+  const { kind, expiresAt, isHandedOver = false, isCounted = false } = decodeJson<LinkIssued>(event.data)
   const until = Date.parse(expiresAt)
   if (until <= now || isHandedOver) return []
   const parts = kind === 'emailChange' ? (['link', 'notice'] as const) : (['link'] as const)
-  return parts.map((part) => owed(idFrom('mail', event.id, part), { ...placeOf(event), part, until }))
+  return parts.map((part) => {
+    const about = part === 'link' ? { subject: kind, isCounted } : { subject: part, isCounted: false }
+    return owed(idFrom('mail', event.id, part), { ...placeOf(event), part, ...about, until })
+  })
 }
 
 export const owed = (

@@ -2,6 +2,7 @@ import { FORGOTTEN_STREAMS, PASSWORD_FORGOTTEN, type PasswordForgotten } from '.
 import { openForgotten } from '../../features/identity/forgotten.ts'
 import { newLink } from '../../features/identity/links.ts'
 import { People } from '../../features/identity/people.ts'
+import { UnverifiedMails } from '../../features/identity/unverified-mails.ts'
 import type { Mailer, MailOutcome } from '../../engines/mailer.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
@@ -35,14 +36,16 @@ export const sendMails = async (services: MailServices) => {
   const { tables, clock, onMail: count } = services
   await tables.declare(OWED_MAILS)
   const people = new People(services)
+  const unverified = new UnverifiedMails(services)
   const composer = new MailComposer(services, services.publicUrl)
-  const sender = new MailSender({ ...services, composer, ...(count && { count }) })
+  const sender = new MailSender({ ...services, composer, unverified, ...(count && { count }) })
   const follower = new Follower(services, {
     name: MAIL,
     source: { prefixes: ['identity-', FORGOTTEN_STREAMS] },
     handle: async ({ events }) => {
       const now = clock.now()
-      for (const event of events) if (event.type === PASSWORD_FORGOTTEN) await issueReset(services, people, event)
+      for (const event of events)
+        if (event.type === PASSWORD_FORGOTTEN) await issueReset(services, people, unverified, event)
       const changes = events.flatMap((event) => mailsOwedFor(event, now))
       if (changes.length === 0) return undefined
       await tables.commit(changes)
@@ -59,14 +62,26 @@ export const sendMails = async (services: MailServices) => {
   }
 }
 
-/** Whoever asked was answered before anybody looked whether there is such an identity. */
-const issueReset = async (services: MailServices, people: People, event: RecordedEvent): Promise<void> => {
+/**
+ * Whoever asked was answered before anybody looked whether there is such an identity. A link that would not be mailed is
+ * not issued: it would end the one that was.
+ */
+const issueReset = async (
+  services: MailServices,
+  people: People,
+  unverified: UnverifiedMails,
+  event: RecordedEvent,
+): Promise<void> => {
   const now = services.clock.now()
   if (event.loggedAt + FORGOTTEN_MAX_MS <= now) return
   const email = openForgotten(services.keyring, decodeJson<PasswordForgotten>(event.data))
   const person = await people.findByEmail(email)
   if (person === undefined) return
-  const link = newLink({ linkId: idFrom('reset', event.id), kind: 'reset', email: person.state.email }, event.loggedAt)
+  const { state } = person
+  const linkId = idFrom('reset', event.id)
+  const isIssued = state.links.some((link) => link.linkId === linkId)
+  if (!isIssued && (await unverified.count(state.email, 'reset')) !== undefined) return
+  const link = newLink({ linkId, kind: 'reset', email: state.email, isCounted: true }, event.loggedAt)
   const ids = { next: () => idFrom('resetIssued', event.id) }
   const metadata = { ...event.metadata, actor: 'reactor:mail', $causationId: event.id }
   await people.command(person.identityId, { type: 'issueLink', link, at: link.at }, { ids, metadata })

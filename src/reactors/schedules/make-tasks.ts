@@ -1,7 +1,6 @@
 import { pagesOf } from '../../engines/table-store.ts'
 import { type Assigned, keptAssignees } from '../../features/tasks/assignees.ts'
-import { refusalOf } from '../../features/tasks/recurrence.ts'
-import { makeAtOf, nextDue, recurrenceOf, schedule } from '../../features/tasks/schedule.ts'
+import { makeAtOf, nextDue, schedule } from '../../features/tasks/schedule.ts'
 import { DUE_SCHEDULES, type DueScheduleRow } from '../../features/tasks/schedule-views.ts'
 import { TaskWriter } from '../../features/tasks/task-writer.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -89,8 +88,7 @@ export class ScheduledTasks {
       if (!isDue) return
       const metadata = { organizationId, actor: `schedule:${id}` }
       const origin: WriteOrigin = { organizationId, now, ids: idSource(now), metadata }
-      const isRefused = refusalOf(recurrenceOf(values)) !== undefined
-      const notice = isRefused ? undefined : await this.makeTask(origin, id, values)
+      const notice = await this.makeTask(origin, id, values)
       const nextAt = nextDue(values, Date.parse(String(values.nextAt)))
       await this.schedules.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
         ...others,

@@ -14,7 +14,7 @@ export interface SweeperOptions {
   exclusively?<Result>(run: () => Promise<Result>): Promise<Result>
   /** Called after each sweep. */
   onSwept?(): Promise<void>
-  /** Told of each stream that was not swept, and, without one, of a sweep that failed as a whole. */
+  /** Called with each stream that was not swept, and without one when a sweep failed as a whole. */
   onFailure(error: unknown, stream?: string): void
   intervalMs?: number
 }

@@ -3,7 +3,7 @@ import { test, type Test } from 'tap'
 import { addonRoutes } from '../../../src/features/addons/api.ts'
 import { harmlessSvg } from '../../../src/features/addons/svg.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
-import { fileOwners } from '../../../src/roles/file-owners.ts'
+import { fileOwners } from '../../../src/operations/file-owners.ts'
 import { openIdentity, type Session } from '../../support/open-identity.ts'
 import { formOf, png, textOf } from '../../support/pictures.ts'
 

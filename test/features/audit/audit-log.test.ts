@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { AUDITED } from '../../../src/roles/product.ts'
+import { AUDITED } from '../../../src/product-parts.ts'
 import { auditBuffer, auditFollower } from '../../../projections/audit-log.ts'
 import { Erased } from '../../../projections/erasures.ts'
 import { rebuildHistory } from '../../../projections/history-rebuild.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { AUDIT as AUDIT_TABLE } from '../../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { auditRoute } from '../../../src/features/audit/api.ts'
 import { type LoggedServices, readLogged } from '../../../src/features/audit/changes.ts'
@@ -15,7 +15,7 @@ import { geofence } from '../../../src/features/geofences/declaration.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import { anyObject, id } from '../../../src/kernel/schema.ts'
 import { defineResource } from '../../../src/kit/resource/resource.ts'
-import { resources } from '../../../src/roles/product.ts'
+import { resources } from '../../../src/product-parts.ts'
 import { callerWith } from '../../support/callers.ts'
 import { noErasures } from '../../support/history-writers.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -26,7 +26,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => history.close())
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   let follower: ReturnType<typeof auditFollower> | undefined
   const world = await openIdentity(t, {}, (services) => [
     auditRoute({

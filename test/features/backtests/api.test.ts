@@ -1,8 +1,9 @@
 import { test, type Test } from 'tap'
 import { backtests } from '../../../projections/backtests.ts'
 import { backtestRoutes } from '../../../src/features/backtests/api.ts'
-import { backtestDecider, type BacktestCommand } from '../../../src/features/backtests/backtest.ts'
-import { backtestStream, type BacktestResult, type FoundTransition } from '../../../src/features/backtests/events.ts'
+import type { BacktestRequested } from '../../../src/features/backtests/events.ts'
+import { type JobCommand, jobDecider } from '../../../src/kit/jobs/life.ts'
+import type { BacktestResult, FoundTransition } from '../../../src/features/backtests/events.ts'
 import { readResult } from '../../../src/features/backtests/read-result.ts'
 import type { Transition } from '../../../src/features/transitions/events.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
@@ -10,7 +11,8 @@ import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { fingerprintOf, sealCursor } from '../../../src/kit/http/question-cursor.ts'
 import { ResultWriter } from '../../../src/reactors/backtests/result-writer.ts'
-import { BacktestPlaces, ORGANIZATION_BACKTESTS_MAX } from '../../../src/features/backtests/places.ts'
+import { BACKTEST, BACKTEST_BOUNDS } from '../../../src/features/backtests/views.ts'
+import { JobPlaces } from '../../../src/kit/jobs/asking.ts'
 import { routeCaller } from '../../support/call-route.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { ownerOf } from '../../support/geofence-world.ts'
@@ -34,7 +36,7 @@ const open = async (t: Test) => {
     ...services,
     runBacktest: async () => ({ total: 30_000_000, rules: { debounce: { fixes: 2 } } }),
     findGeofence: async () => ({ geofenceId: FENCE, geofenceGroupId: uuidOf('group'), geofenceVersion: 1 }),
-    places: new BacktestPlaces(services.tables),
+    places: new JobPlaces(services.tables, BACKTEST_BOUNDS),
     visibleTrackers: async () => 'all',
     show: (transition) => transition,
   })
@@ -42,8 +44,8 @@ const open = async (t: Test) => {
   const routed = routeCaller({ routes, settle, clock: services.clock })
   const call = (method: 'GET' | 'POST' | 'DELETE', of = '', options: object = {}) =>
     routed(method, `/geofence/${FENCE}/backtest${of}`, { caller, ...options })
-  const tell = async (id: string, command: BacktestCommand): Promise<void> => {
-    const { wrote } = await handleCommand(log, backtestStream(id), backtestDecider(id), command, {
+  const tell = async (id: string, command: JobCommand<BacktestRequested>): Promise<void> => {
+    const { wrote } = await handleCommand(log, BACKTEST.stream(id), jobDecider(BACKTEST, id), command, {
       ids: idSource(1),
       metadata: {},
     })
@@ -78,7 +80,7 @@ test('a job from its request to its end, for those who may read it', async (t) =
     seed: Buffer.alloc(32),
   })
   t.same(again.body, asked.body, 'a repeated request is the same job')
-  t.equal(await log.head(backtestStream(_id)), 0)
+  t.equal(await log.head(BACKTEST.stream(_id)), 0)
 
   t.match(await call('GET', `/${_id}/transitions`), {
     status: 409,
@@ -113,7 +115,8 @@ test('a job from its request to its end, for those who may read it', async (t) =
 test('more than may wait are refused by name, and a place that is free is taken', async (t) => {
   const { call, tell, services } = await open(t)
   const made: string[] = []
-  for (let i = 0; i < ORGANIZATION_BACKTESTS_MAX; i++) made.push((await call('POST', '', { body: BODY })).body.data._id)
+  for (let i = 0; i < BACKTEST_BOUNDS.organizationMax; i++)
+    made.push((await call('POST', '', { body: BODY })).body.data._id)
   t.match(await call('POST', '', { body: BODY }), {
     status: 429,
     body: { code: 'rate_limited' },
@@ -127,7 +130,7 @@ test('more than may wait are refused by name, and a place that is free is taken'
   await tell(made[0], { kind: 'delete', organizationId: ORGANIZATION, at: 2 })
   const both = await Promise.all([call('POST', '', { body: BODY }), call('POST', '', { body: BODY })])
   t.same(both.map(({ status }) => status).sort(), [202, 429], 'of two at once one gets the last place')
-  const elsewhere = new BacktestPlaces(services.tables)
+  const elsewhere = new JobPlaces(services.tables, BACKTEST_BOUNDS)
   await t.rejects(elsewhere.keep(ORGANIZATION, 'new'), { code: 'rate_limited' }, 'whichever process is asked')
   await elsewhere.keep(ORGANIZATION, made[1])
 })

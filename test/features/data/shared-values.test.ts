@@ -7,7 +7,7 @@ import type { Json } from '../../../src/kernel/json.ts'
 import { CHECKS } from '../../../src/features/data/views.ts'
 import type { Row } from '../../../src/kernel/table.ts'
 import { RowsOverlay } from '../../../src/kit/consumers/projection-overlay.ts'
-import { randomOf } from '../../support/random-fleet.ts'
+import { seeded } from '../../support/random.ts'
 
 const SEEDS = 60
 const ORGANIZATION = 'org-1'
@@ -101,7 +101,7 @@ const logOf = () => {
 
 test('the same log marks the same records as sharing a value, however much of it is stored at once', async (t) => {
   for (let seed = 1; seed <= SEEDS; seed++) {
-    const random = randomOf(seed)
+    const random = seeded(seed)
     const log = logOf()
     const names = new Map<string, string>()
     const pick = <One>(ones: readonly One[]): One => ones[Math.floor(random() * ones.length)]
@@ -154,21 +154,6 @@ test('of many that share a value all are marked, those of other pages too, witho
     t.same(sharedIn(rows), ids)
     t.ok(2 * finds <= 3 * ids.length, `${finds} questions for the value and the key of each`)
   }
-})
-
-test('a check of an earlier version, which named those that share a value, keeps none of them invalid that is alone by now', async (t) => {
-  const log = logOf()
-  log.type('Created', false)
-  for (const id of ['r1', 'r2', 'r3']) log.write('Created', id, 'a')
-  log.type('Changed', true)
-  log.check(['r1', 'r2', 'r3'], true, ['r1', 'r2', 'r3'])
-  log.write('Changed', 'r2', 'b')
-  const { rows: two } = await rowsAfter(log.events, 1)
-  const invalidIn = (rows: typeof two) =>
-    Object.values(rows).flatMap(({ id, row }) => (row.isInvalid === true ? [id] : []))
-  t.same(invalidIn(two), ['r1', 'r3'])
-  log.write('Deleted', 'r1', 'a')
-  t.same(invalidIn((await rowsAfter(log.events, 1)).rows), [])
 })
 
 const sharedIn = (rows: Awaited<ReturnType<typeof rowsAfter>>['rows']): string[] =>

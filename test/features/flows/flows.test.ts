@@ -153,3 +153,48 @@ test('a flow maps what its editor sees, and keeps what others mapped', async (t)
   t.equal((await clerk.call('PATCH', path, { description: 'Ours' })).status, 200)
   t.equal((await clerk.call('PATCH', path, mapping({ receiver: 'number' }))).status, 200)
 })
+
+test('a flow is read as it was in a version, for tasks that were made with it', async (t) => {
+  const { signup, login, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const stranger = await signup()
+  const make = async (path: string, body: object) => (await owner.call('POST', path, body)).body.data
+  const type = await make('/data-type', {
+    name: 'Customers',
+    primaryKey: 'number',
+    fields: [{ name: 'number', type: 'text' }],
+  })
+  const first = await make(
+    '/flow',
+    flowOf(COMPONENTS, { dataSource: { dataTypeId: type._id, mapping: { receiver: 'number' } } }),
+  )
+  const path = `/flow/${first._id}`
+  const password = 'Correct-horse-9-battery'
+  const email = 'driver@example.com'
+  const hubId = owner.body.data.hubId
+  await make('/user', { name: 'D', email, password, roleId: await roleId(owner, 'fieldUser'), hubId })
+  const driver = await login(email, password)
+  const { steps } = flowOf([{ id: 'other', type: 'text' }])
+  const second = (await owner.call('PATCH', path, { steps, dataSource: null, name: 'Newer' })).body.data
+  t.equal(second.version, 2)
+  for (const { call } of [owner, driver]) {
+    t.match(await call('GET', `${path}?version=1`), { status: 200, body: { data: first } })
+    t.same((await call('GET', `${path}?version=2`)).body.data, second)
+    t.same((await call('GET', path)).body.data, second)
+    t.same((await call('GET', `${path.toUpperCase().replace('/FLOW', '/flow')}?version=1&fields=name`)).body.data, {
+      _id: first._id,
+      name: 'Own',
+    })
+  }
+  t.equal((await owner.call('GET', `${path}?version=1`)).headers.etag, '"1"')
+  for (const version of [3, Number.MAX_SAFE_INTEGER])
+    t.equal((await owner.call('GET', `${path}?version=${version}`)).status, 404, `${version}`)
+  for (const version of ['0', '-1', '1.5', 'x', '9007199254740993'])
+    t.equal((await owner.call('GET', `${path}?version=${version}`)).status, 400, version)
+  t.equal((await stranger.call('GET', `${path}?version=1`)).status, 404)
+
+  t.equal((await owner.call('DELETE', path)).status, 200)
+  t.equal((await owner.call('GET', path)).status, 404)
+  t.match(await driver.call('GET', `${path}?version=1`), { status: 200, body: { data: first } }, 'tasks still show it')
+  t.equal((await owner.call('GET', `${path}?version=3`)).status, 404, 'a deletion is no version')
+})

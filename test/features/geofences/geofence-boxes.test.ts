@@ -3,6 +3,7 @@ import { boxOfDegrees } from '../../../src/geo/box.ts'
 import { GeofenceBoxes } from '../../../src/features/geofences/boxes.ts'
 import { openGeofences, ownerOf } from '../../support/geofence-world.ts'
 import { ringOf } from '../../support/ring.ts'
+import { seeded } from '../../support/random.ts'
 
 type Square = [west: number, south: number, east: number, north: number]
 
@@ -86,8 +87,7 @@ test('a box has the geofences whose own box meets it, in step with every write',
 
 test('many boxes: the same as a look at each, by cursor, and in a process that begins later', async (t) => {
   const { call, caller, geofenceGroupId, services, organizationId } = await open(t)
-  let state = 7
-  const random = (): number => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) / 2 ** 32
+  const random = seeded(7)
   const squares = Array.from({ length: 1_200 }, (): Square => {
     const [west, south] = [10 + Math.floor(random() * 100) / 10, 40 + Math.floor(random() * 100) / 10]
     return [west, south, west + 0.3, south + 0.3]

@@ -155,9 +155,9 @@ test('an import that is repeated makes the same geofences', async (t) => {
     metadata: {},
     signal: new AbortController().signal,
   })
-  const first = await importGeofences(services.log, shapes, request())
+  const first = await importGeofences(services, shapes, request())
   t.match(first, { created: 2, rejected: [{ index: 1 }] })
-  t.strictSame(await importGeofences(services.log, shapes, request()), first)
+  t.strictSame(await importGeofences(services, shapes, request()), first)
   await call('POST', '/geofence-group', { caller, body: { name: 'waits for the tables' } })
   t.match((await call('GET', '/geofences', { caller })).body, { total: 2 })
 })
@@ -183,4 +183,12 @@ test('the counties of a country are imported while the event loop goes on', {
   t.ok(answer.body.data.created > 3_200, JSON.stringify(answer.body.data.rejected.slice(0, 3)))
   t.comment(`longest pause of the event loop ${longestMs.toFixed(1)} ms`)
   t.equal((await call('GET', '/geofences?limit=1&fields=name', { caller })).body.total, answer.body.data.created)
+})
+
+test('a file of more features than it may have is refused as a whole', async (t) => {
+  const { call, caller } = await openGeofences(t)
+  const geofenceGroupId = (await call('POST', '/geofence-group', { caller, body: { name: 'g' } })).body.data._id
+  const body = bytesOf(`{"type":"FeatureCollection","features":[${'1,'.repeat(500_000)}1]}`)
+  const answer = await call('POST', `/geofences/import?geofenceGroupId=${geofenceGroupId}`, { caller, body })
+  t.match(answer, { status: 400, body: { message: /500000 features/ } })
 })

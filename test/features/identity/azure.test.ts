@@ -1,66 +1,16 @@
-import { test, type Test } from 'tap'
-import { AzureProvider, azureIssuer } from '../../../src/features/identity/azure-provider.ts'
-import { azureRoutes } from '../../../src/features/identity/azure-routes.ts'
-import { identityContext } from '../../../src/features/identity/context.ts'
-import { activeIntegration } from '../../../src/features/integrations/app-integration.ts'
-import { type Accounts, CLIENT, follow, type Lie, openLiar, openProvider } from '../../support/oidc.ts'
-import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
+import { test } from 'tap'
+import { azureIssuer } from '../../../src/features/identity/azure-provider.ts'
+import { ADA, CALLBACK, openAzure, TENANT, withProvider } from '../../support/azure-world.ts'
+import { CLIENT, follow, type Lie, openLiar } from '../../support/oidc.ts'
 import { codeAt, enrol } from '../../support/second-factor.ts'
-
-const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47'
-const PUBLIC_URL = 'https://waymark.example.com'
-const CALLBACK = `${PUBLIC_URL}/api/v3/auth/azure/callback`
-const ADA = { email: 'ada@example.com', xms_edov: true, tid: TENANT }
-
-/** An organization with an integration, whose tenant is a provider of the test. */
-const open = async (t: Test, issuer: () => string) => {
-  const world = await openIdentity(t, {}, (services) =>
-    azureRoutes(identityContext(services, { signup: 'open', tokenTtlMs: 86_400_000 }), {
-      provider: new AzureProvider(issuer),
-      integrationOf: (id) => activeIntegration(services, id),
-      publicUrl: PUBLIC_URL,
-    }),
-  )
-  const owner = await world.signup()
-  const body = { name: 'Sign-in', tenantId: TENANT, ...CLIENT }
-  const { _id } = (await owner.call('POST', '/app-integration', body)).body.data
-  const person = {
-    name: 'Ada',
-    email: 'Ada@example.com',
-    password: PASSWORD,
-    roleId: await world.roleId(owner, 'planner'),
-  }
-  const user = (await owner.call('POST', '/user', person)).body.data
-  /** Begins; answers where the browser is sent, and its cookie. */
-  const begin = async () => {
-    const answer = await world.call('GET', `/auth/azure/${_id}`)
-    return { location: answer.headers.location, cookie: answer.headers['set-cookie']?.split(';')[0] ?? '', answer }
-  }
-  const back = async (url: URL, cookie: string): Promise<{ code?: string; error?: string }> => {
-    const { status, headers } = await world.call('GET', `/auth/azure/callback${url.search}`, { headers: { cookie } })
-    t.equal(status, 302)
-    return Object.fromEntries(new URLSearchParams(headers.location.replace('/#', '')))
-  }
-  const exchange = (code = '') => world.call('POST', '/auth/exchange', { body: { code } })
-  return { ...world, owner, user, integrationId: _id as string, begin, back, exchange }
-}
-
-const withProvider = async (t: Test, accounts: Accounts = { ada: ADA }) => {
-  const provider = await openProvider(t, CALLBACK, accounts)
-  const world = await open(t, () => provider.issuer)
-  const signIn = async (as = 'ada') => {
-    provider.signIn.as = as
-    const { location, cookie } = await world.begin()
-    const url = await follow(location, provider.issuer)
-    return { url, cookie, ...(await world.back(url, cookie)) }
-  }
-  return { ...world, ...provider, signInAs: signIn }
-}
 
 test('a user of the organization signs in with their tenant, by a code that serves once and for a minute', async (t) => {
   const { begin, signInAs, exchange, user, clock, session, back } = await withProvider(t)
   const { location, answer } = await begin()
-  t.match(answer, { status: 302, headers: { 'set-cookie': /HttpOnly; SameSite=Lax; Secure$/ } })
+  t.match(answer, {
+    status: 302,
+    headers: { 'set-cookie': /Path=\/api\/v3\/auth; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/ },
+  })
   const asked = new URL(location).searchParams
   t.match(Object.fromEntries(asked), {
     response_type: 'code',
@@ -71,18 +21,18 @@ test('a user of the organization signs in with their tenant, by a code that serv
   t.notMatch(location, new RegExp(CLIENT.clientSecret))
   const first = await signInAs()
   t.equal(first.error, undefined)
-  const signedIn = await exchange(first.code)
+  const signedIn = await exchange(first)
   t.match(signedIn, { status: 200, body: { token: String, expires_in: 86_400, data: { _id: user._id } } })
   t.match(await session(signedIn, user.email).call('GET', '/user'), { status: 200, body: { data: { name: 'Ada' } } })
-  t.match(await exchange(first.code), { status: 401, body: { code: 'invalid_credentials' } }, 'a code serves once')
-  t.match(await exchange(`${first.code}x`), { status: 401 }, 'however it is written')
+  t.match(await exchange(first), { status: 401, body: { code: 'invalid_credentials' } }, 'a code serves once')
+  t.match(await exchange({ ...first, code: `${first.code}x` }), { status: 401 }, 'however it is written')
   t.match(await back(first.url, first.cookie), { error: 'invalid_credentials' }, 'and so does what came back')
   first.url.searchParams.set('state', `${first.url.searchParams.get('state')}x`)
   t.match(await back(first.url, first.cookie), { error: 'invalid_credentials' })
   const late = await signInAs()
   clock.advance(60_001)
-  t.match(await exchange(late.code), { status: 401 }, 'a code of over a minute')
-  t.match(await exchange('made up'), { status: 401 })
+  t.match(await exchange(late), { status: 401 }, 'a code of over a minute')
+  t.match(await exchange({ ...late, code: 'made up' }), { status: 401 })
 })
 
 test('what comes back belongs to the browser that began, and to that beginning', async (t) => {
@@ -114,6 +64,22 @@ test('what comes back belongs to the browser that began, and to that beginning',
   )
 })
 
+test('the code that comes back serves in the browser that began alone, and is not used up in another', async (t) => {
+  const { begin, signInAs, exchange } = await withProvider(t)
+  const other = await begin()
+  const victim = await signInAs()
+  for (const cookie of ['', other.cookie, `${victim.cookie}x`])
+    t.match(await exchange({ ...victim, cookie }), { status: 401, body: { code: 'invalid_credentials' } }, cookie)
+  const attacker = await signInAs()
+  t.match(
+    await exchange({ code: attacker.code, cookie: victim.cookie }),
+    { status: 401 },
+    'nobody is signed in as another',
+  )
+  const answer = await exchange(victim)
+  t.match(answer, { status: 200, headers: { 'set-cookie': /^waymark-browser=; .*Max-Age=0; .*Secure$/ } })
+})
+
 test('nobody else signs in: unverified, unknown, disabled, of another organization, or after the integration ended', async (t) => {
   const { signInAs, owner, user, integrationId, call, exchange } = await withProvider(t, {
     ada: ADA,
@@ -130,7 +96,7 @@ test('nobody else signs in: unverified, unknown, disabled, of another organizati
   const early = await signInAs()
   await owner.call('PATCH', `/user/${user._id}`, { status: 'disabled' })
   t.equal((await signInAs()).error, 'forbidden', 'disabled')
-  t.equal((await exchange(early.code)).status, 401, 'nor by a code from before')
+  t.equal((await exchange(early)).status, 401, 'nor by a code from before')
   await owner.call('PATCH', `/app-integration/${integrationId}`, { isActive: false })
   t.equal((await call('GET', `/auth/azure/${integrationId}`)).status, 404)
   t.equal((await call('GET', `/auth/azure/${user._id}`)).status, 404)
@@ -140,19 +106,18 @@ test('whoever registered an address before its owner signed in keeps nothing', a
   const { signInAs, exchange, login, user, session } = await withProvider(t)
   const squatter = await login('ada@example.com')
   t.equal((await squatter.call('GET', '/user')).status, 200)
-  const { code } = await signInAs()
-  const signedIn = session(await exchange(code), user.email)
+  const signedIn = session(await exchange(await signInAs()), user.email)
   t.equal((await squatter.call('GET', '/user')).status, 401, 'the session has ended')
   await t.rejects(login('ada@example.com'), /401/, 'the password is gone')
   t.equal((await signedIn.call('GET', '/user')).status, 200)
-  const again = session(await exchange((await signInAs()).code), user.email)
+  const again = session(await exchange(await signInAs()), user.email)
   t.equal((await again.call('GET', '/user')).status, 200)
   t.equal((await signedIn.call('GET', '/user')).status, 200, 'a verified owner keeps their sessions')
 })
 
 test('an id token of another issuer, audience, nonce, tenant, time or key is worth nothing', async (t) => {
   const liar = await openLiar(t, ADA)
-  const { begin, back } = await open(t, () => liar.issuer)
+  const { begin, back } = await openAzure(t, () => liar.issuer)
   const attempt = async (lie: Lie) => {
     const { location, cookie } = await begin()
     const asked = new URL(location).searchParams
@@ -179,7 +144,7 @@ test('however many begin, the provider is asked once in ten minutes; one that do
   const liar = await openLiar(t, ADA)
   let asked = 0
   let issuer = 'http://127.0.0.1:1'
-  const { begin, clock } = await open(t, () => {
+  const { begin, clock } = await openAzure(t, () => {
     asked++
     return issuer
   })
@@ -194,6 +159,22 @@ test('however many begin, the provider is asked once in ten minutes; one that do
   t.equal(asked, 2)
 })
 
+test('whoever begins while the provider is away sees a page that says so', async (t) => {
+  const { begin, call } = await openAzure(t, () => 'http://127.0.0.1:1')
+  const { answer } = await begin()
+  t.match(answer, {
+    status: 503,
+    headers: { 'content-type': 'text/html; charset=utf-8', 'retry-after': '10', 'set-cookie': undefined },
+    text: /<p>The Microsoft sign-in service does not answer/,
+  })
+  t.notMatch(answer.text ?? '', /storage/i)
+  t.match(
+    await call('GET', '/auth/azure/0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'),
+    { status: 404, body: { code: 'not_found' } },
+    'what is wrong for good is told as everywhere',
+  )
+})
+
 test('the issuer is that of the tenant at Microsoft', async (t) => {
   t.equal(azureIssuer(TENANT), `https://login.microsoftonline.com/${TENANT}/v2.0`)
 })
@@ -203,7 +184,7 @@ test('whoever signs in with their tenant gives their second factor too, and sets
   const { signInAs, exchange, session, user, owner, call, clock } = world
   await enrol(world, owner)
   t.equal((await owner.call('PATCH', '/organization/settings', { requiresSecondFactor: true })).status, 200)
-  const own = session(await exchange((await signInAs()).code), user.email)
+  const own = session(await exchange(await signInAs()), user.email)
   t.match(await own.call('GET', '/user'), { status: 403, body: { code: 'second_factor_required' } })
   const begun = await own.call('POST', '/auth/second-factor', {})
   t.equal(begun.status, 200, 'the password, which they may not have, is not asked for')
@@ -211,7 +192,7 @@ test('whoever signs in with their tenant gives their second factor too, and sets
   const confirmed = await own.call('POST', '/auth/second-factor/confirm', { code: codeAt(secret, clock.now()) })
   t.equal(confirmed.status, 200)
   t.equal((await own.call('GET', '/user')).status, 200)
-  const asked = await exchange((await signInAs()).code)
+  const asked = await exchange(await signInAs())
   t.match(asked, { status: 200, body: { challenge: String } })
   t.notOk('token' in asked.body)
   clock.advance(30_000)

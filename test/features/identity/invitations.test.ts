@@ -64,6 +64,26 @@ test('an invitation is mailed, accepted once, and signs in', async (t) => {
   t.match(there.body.data, { name: 'Ada Kowalska' }, 'called as they called themselves, not as they were first invited')
 })
 
+test('nobody is invited, or given an address, where mail would be looked up inside', async (t) => {
+  const { owner, invited, planner, signup } = await openOffice(t)
+  const refused = { status: 400, body: { code: 'invalid', errors: [{ path: '/email' }] } }
+  const ada = await invited('ada@example.com')
+  for (const email of [
+    'a@printer.local',
+    'a@db.internal',
+    'a@router.lan',
+    'a@127.0.0.1',
+    'a@localhost',
+    'a\u202e@b.example',
+  ]) {
+    t.match(await owner.call('POST', '/user/invite', { email, roleId: planner }), refused, `invited: ${email}`)
+    t.match(await owner.call('POST', '/user', { name: 'A', email, roleId: planner }), refused, `made: ${email}`)
+    t.match(await owner.call('PATCH', `/user/${ada._id}`, { email }), refused, `changed: ${email}`)
+  }
+  const inside = await signup({ email: 'olga@company.local' })
+  t.equal((await inside.call('GET', '/users')).status, 200, 'an identity of such an address signs in all the same')
+})
+
 test('a link ends: after 7 days, by a newer one, by the deletion of the user', async (t) => {
   const { owner, invited, token, accept, clock } = await openOffice(t)
   const user = await invited('ada@example.com')

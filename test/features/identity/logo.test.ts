@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { LOGOS } from '../../../src/features/identity/logo-path.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
-import { fileOwners } from '../../../src/roles/file-owners.ts'
+import { fileOwners } from '../../../src/operations/file-owners.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 import { formOf, png } from '../../support/pictures.ts'
 

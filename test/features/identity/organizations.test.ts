@@ -112,14 +112,14 @@ test('what is copied', async (t) => {
     hubLat: 0,
     hubLng: 0,
   })
-  t.same(names(await copy.call('GET', '/hubs')), ['Main', 'Sent'])
+  t.same(names(await copy.call('GET', '/hubs')), ['Main', 'Not in the list', 'Sent'])
   t.match((await copy.call('GET', '/organization/settings')).body.data, { currency: 'PLN', configuration: { a: 1 } })
   t.match((await copy.call('GET', '/roles?q=clerk')).body.data, [
     { name: 'Clerk', permissions: ['view/user'], permissionDetails: [] },
   ])
 })
 
-test("the flag copies the hubs of the caller's list where they own the source, whatever they see where they call", async (t) => {
+test('the flag copies all hubs of the organization that the caller owns, whatever list they have and whatever they see where they call', async (t) => {
   const { signup, create, login, roleId, clock } = await open(t)
   const ada = await signup({ hubName: 'Main' })
   clock.advance(1_000)
@@ -134,10 +134,12 @@ test("the flag copies the hubs of the caller's list where they own the source, w
   }
   const bob = await person('bob', { roleId: await roleId(ada, 'owner'), hubId: [south, north] })
   const copy = await create(bob, { organizationName: 'Copy', copyDataFromFirstOrg: true })
-  t.same(names(await copy.call('GET', '/hubs')), ['North', 'South'])
+  t.same(names(await copy.call('GET', '/hubs')), ['East', 'Main', 'North', 'South'], 'an owner has access to all')
   const cleo = await person('cleo', { roleId: await roleId(ada, 'owner') })
   const all = await create(cleo, { organizationName: 'All', copyDataFromFirstOrg: true })
-  t.same(names(await all.call('GET', '/hubs')), ['Main'], 'of a list without any: the first one, as without the flag')
+  t.same(names(await all.call('GET', '/hubs')), ['East', 'Main', 'North', 'South'], 'of a list without any, too')
+  const one = await create(await login('bob@copies.example'), { organizationName: 'One' })
+  t.same(names(await one.call('GET', '/hubs')), ['Main'], 'one hub without the flag')
 
   const permissions = ['create/organization', 'view/hub']
   const opener = (await ada.call('POST', '/role', { name: 'Opener', permissions })).body.data._id
@@ -155,6 +157,31 @@ test("the flag copies the hubs of the caller's list where they own the source, w
   t.equal(back.status, 200)
   const again = await create(await login(dan.email), { organizationName: 'Again', ...flag })
   t.same(names(await again.call('GET', '/hubs')), ['Own'], 'not what they see where they call')
+})
+
+test('an organization of more hubs than a list of a user takes is copied whole, one of too many is not', async (t) => {
+  const { signup, create, login, context } = await open(t)
+  const ada = await signup()
+  const { organizationId } = ada.body.data
+  const origin = { organizationId, now: 0, ids: { next: () => crypto.randomUUID() }, metadata: {} }
+  const make = async (from: number, to: number) => {
+    await context.services.tables.commit(Array.from({ length: to - from + 1 }, (_, i) => hubRow(from + i)))
+  }
+  const hubRow = (i: number) => {
+    const row = { _id: origin.ids.next(), name: `Hub ${i}`, lat: 1, lng: 2, createdAt: new Date(i).toISOString() }
+    return { table: 'hubs', scope: organizationId, id: row._id, row }
+  }
+  await make(1, 500)
+  const flag = { copyDataFromFirstOrg: true }
+  const copy = await create(ada, { organizationName: 'Copy', ...flag })
+  t.equal((await copy.call('GET', '/hubs')).body.total, 501)
+  await make(501, 1_000)
+  const again = await login(ada.email)
+  t.match(await again.call('POST', '/organization', { organizationName: 'Again', ...flag }), {
+    status: 409,
+    body: { code: 'quota', limit: 1_000 },
+  })
+  t.equal((await again.call('GET', '/user')).status, 200, 'and the token stays')
 })
 
 test('what is refused', async (t) => {

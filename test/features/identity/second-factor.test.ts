@@ -1,7 +1,7 @@
 import { test, type Test } from 'tap'
 import type { CallOptions } from '../../support/call-route.ts'
 import { folderOf } from '../../support/folder-of.ts'
-import { issuedToken, openIdentity, PASSWORD } from '../../support/open-identity.ts'
+import { issuedToken, openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
 import { codeAt, enrol } from '../../support/second-factor.ts'
 import { until } from '../../support/service.ts'
 
@@ -50,6 +50,23 @@ test('a second factor counts once a code of it was given', async (t) => {
   t.same(await read(), { isOn: true, isRequired: false, recoveryCodesLeft: 10 })
   t.equal((await other.call('GET', '/user')).status, 401, 'every other session ends')
   t.match(await begin({ password: PASSWORD }), { status: 409 }, 'it is not replaced by whoever has the password alone')
+})
+
+test('whoever sets it up on an address that is not confirmed is warned, and nobody else', async (t) => {
+  const world = await openIdentity(t)
+  const { signup, call, clock, login } = world
+  const warningsOf = async (session: Session) => {
+    const begun = await session.call('POST', '/auth/second-factor', { password: PASSWORD })
+    const code = codeAt(begun.body.data.secret, clock.now())
+    const confirmed = await session.call('POST', '/auth/second-factor/confirm', { code })
+    t.strictSame([begun.status, confirmed.status], [200, 200])
+    return [begun.body.data.warning, confirmed.body.data.warning]
+  }
+  t.match(await warningsOf(await signup()), [/not confirmed/, /taken off/])
+  const owner = await signup()
+  const token = await issuedToken(world, owner.email, 'verification')
+  t.equal((await call('POST', '/auth/verify-email', { body: { token, password: PASSWORD } })).status, 200)
+  t.strictSame(await warningsOf(await login(owner.email)), [undefined, undefined])
 })
 
 test('what was begun holds for an hour, and a repeated confirmation answers the same codes', async (t) => {
@@ -273,11 +290,12 @@ test('forgotten passwords, refresh and switching do not get round it', async (t)
 
 test('an invitation asks for it before it answers a token', async (t) => {
   const world = await open(t)
-  const { call, signup, roleId, owner, factor, second, clock } = world
+  const { call, signup, roleId, owner, second, clock } = world
   const { identityId = '' } = (await world.context.people.findByEmail(owner.email)) ?? {}
   const at = new Date(clock.now()).toISOString()
   const origin = { ids: { next: () => crypto.randomUUID() }, metadata: {} }
   await world.context.people.command(identityId, { type: 'verifyEmail', email: owner.email, at }, origin)
+  const factor = await enrol(world, owner)
   const host = await signup()
   const invite = { email: owner.email, name: 'Guest', roleId: await roleId(host, 'planner') }
   t.equal((await host.call('POST', '/user/invite', invite)).status, 201)

@@ -190,7 +190,7 @@ test('a login that a change of the password overtakes is none', async (t) => {
   const { signup, over, log, context, call } = await openIdentity(t)
   const ada = await signup()
   const { identityId } = (await context.people.findByEmail(ada.email)) ?? {}
-  const passwordHash = await context.passwords.hash('Another-pass-1')
+  const passwordHash = await context.passwords.hash('Another-pass-1', '127.0.0.1')
   let isChanged = false
   // The moment between the check of the password and the session.
   const append: typeof log.append = async (stream, events, expected) => {

@@ -304,6 +304,14 @@ test('teams keep their members, users show their teams', async (t) => {
     201,
     'an owner has every hub',
   )
+  const everywhere = { name: 'Everywhere', permissions: ['view/all-hubs', 'view/task', 'edit/task'] }
+  const { _id: everywhereId } = (await owner.call('POST', '/role', everywhere)).body.data
+  const eve = await newUser(owner, { email: 'eve@example.com', roleId: everywhereId, hubId: [] })
+  t.equal(
+    (await owner.call('POST', '/team', { name: 'Green', hubId: other._id, userIds: [eve._id] })).status,
+    201,
+    'so has whoever has view/all-hubs, without a list of hubs',
+  )
   t.match(await owner.call('POST', '/team', { name: 'Blue', hubId: planner, userIds: [] }), {
     status: 400,
     body: { errors: [{ path: '/hubId' }] },

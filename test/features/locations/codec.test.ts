@@ -12,15 +12,10 @@ import {
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { decodePointBatch, encodedBytes, encodePointBatch } from '../../../src/features/locations/point-batch-codec.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
-
-/** A seeded generator: the same batches at every run. */
-const random = (seed: number) => () => {
-  seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
-  return seed / 2 ** 32
-}
+import { seeded } from '../../support/random.ts'
 
 const makeBatch = (seed: number, options: { trackers?: number; wide?: boolean; plain?: boolean } = {}): PointBatch => {
-  const next = random(seed)
+  const next = seeded(seed)
   const trackers = Array.from({ length: options.trackers ?? 1 + Math.floor(next() * 20) }, (_, i) => ({
     trackerId: idFrom('tracker', seed, i),
     organizationId: idFrom('organization', i % 3),

@@ -5,7 +5,7 @@ import { NOTIFICATIONS, NOTIFIED_USERS } from '../../../src/features/notificatio
 import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
 import { NO_ORGANIZATION } from '../../../src/kernel/table.ts'
 import { idFrom, idSource } from '../../../src/kit/commands/ids.ts'
-import { notificationFeed } from '../../../src/live/notification-feed.ts'
+import { notificationFeed } from '../../../src/features/notifications/live-feed.ts'
 import { sweepNotifications } from '../../../src/reactors/sweep/sweep-notifications.ts'
 import { liveHubOver, watchLive } from '../../support/live-client.ts'
 import { openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
@@ -91,7 +91,7 @@ test('they are heard live by their reader alone, with the read mark, and by sinc
   await tables.declare(LATEST_POSITIONS)
   const openHub = async () => {
     const hub = liveHubOver({ ...world, tables })
-    const feed = await notificationFeed(hub)
+    const feed = await notificationFeed().follow(hub)
     t.teardown(() => feed.close())
     return hub
   }

@@ -5,12 +5,12 @@ import type { TableStore } from '../../../src/engines/table-store.ts'
 import { type Box, boxContains, boxOfDegrees } from '../../../src/geo/box.ts'
 import { toE7 } from '../../../src/geo/coordinates.ts'
 import { placeOf, withinBox } from '../../../src/features/tasks/cells.ts'
-import { seededRandom } from '../../contracts/table-store-rows.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openRedisServer, withoutRedis } from '../../support/redis-server.ts'
+import { seeded } from '../../support/random.ts'
 
-const random = seededRandom(3)
+const random = seeded(3)
 const between = (from: number, to: number): number => from + random() * (to - from)
 
 /** Also on edges of cells, on the antimeridian from either side, and at the poles. */

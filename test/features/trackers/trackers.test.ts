@@ -112,7 +112,7 @@ test('what is not right is refused', async (t) => {
 test('--trackers-max bounds an organization, deletion makes room, others are not bounded by it', async (t) => {
   const { call } = await openTrackers(t, { trackersMax: 2 })
   const [one] = [await call('POST', '/tracker', { name: '1' }), await call('POST', '/tracker', { name: '2' })]
-  t.match(await call('POST', '/tracker', { name: '3' }), { status: 409, body: { code: 'tracker_limit' } })
+  t.match(await call('POST', '/tracker', { name: '3' }), { status: 409, body: { code: 'quota' } })
   t.equal((await call('POST', '/tracker', { name: '3' }, { organizationId: OTHER_ORG })).status, 201)
   await call('DELETE', `/tracker/${one.body.data._id}`)
   t.equal((await call('POST', '/tracker', { name: '3' })).status, 201)

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
-import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { transitionRoutes } from '../../../src/features/transitions/api.ts'
 import type { Transition } from '../../../src/features/transitions/events.ts'
@@ -41,7 +41,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => history.close())
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   const all = made()
   for (let i = 0; i < COUNT; i += 500) {
     const decided = { sourceRevision: i, ordinal: 0, sourceLoggedAt: START, decisions: all.slice(i, i + 500) }

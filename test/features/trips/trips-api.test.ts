@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
-import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import type { HistoryParameters } from '../../../src/engines/history-store.ts'
 import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { readTripToken, tripToken } from '../../../src/features/locations/trip-token.ts'
@@ -27,7 +27,7 @@ const open = async (t: Test) => {
     await history.close()
     await services.close()
   })
-  await migrateHistory(history, { days: 365, runDays: 30 })
+  await openSchema(history, { days: 365, runDays: 30 })
   const organizationId = randomUUID()
   const now = systemClock.now()
   const [mine, other] = [randomUUID(), randomUUID()]

@@ -3,10 +3,12 @@ import { test } from 'tap'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
-import { handleCommand, loadState } from '../../../src/kit/commands/handle-command.ts'
+import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
+import { loadState } from '../../../src/kit/commands/load-state.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { seeded } from '../../support/random.ts'
 
 const sum = {
   initial: 0,
@@ -79,11 +81,8 @@ test('a state that a command left is what a plain fold of the stream makes of it
     }),
   }
   const ids = idSource(1_000, Buffer.alloc(32, 'seed'))
-  let seed = 7
-  const draw = (below: number): number => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
-    return Math.floor((seed / 2 ** 31) * below)
-  }
+  const random = seeded(7)
+  const draw = (below: number): number => Math.floor(random() * below)
   const others = async (stream: string): Promise<unknown> => {
     const chance = draw(12)
     if (chance === 0) return log.erase(stream)

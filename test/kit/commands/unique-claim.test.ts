@@ -1,5 +1,4 @@
 import { test, type Test } from 'tap'
-import { seeded } from '../../../bench/load/frames.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import { Failure } from '../../../src/kernel/errors.ts'
 import { text } from '../../../src/kernel/schema.ts'
@@ -12,6 +11,7 @@ import { dyingLog, Killed } from '../../support/dying-log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
+import { freshlySeeded } from '../../support/random.ts'
 
 const badge = defineResource({
   noun: 'badge',
@@ -104,9 +104,7 @@ const oneByOne = (log: EventLog, random: () => number) => {
 
 test('whoever is slow and whoever dies: a value has one owner at most, and one that was refused has none', async (t) => {
   const { log, ...services } = await start(t)
-  const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
-  t.comment(`SEED=${seed}`)
-  const random = seeded(seed)
+  const random = freshlySeeded(t)
   const outcomes: { [outcome: string]: number } = {}
   for (let round = 0; round < 120; round++) {
     const name = `raced ${round}`

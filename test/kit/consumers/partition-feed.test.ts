@@ -1,5 +1,4 @@
 import { test, type Test } from 'tap'
-import { seeded } from '../../../bench/load/frames.ts'
 import { openGappedLog } from '../../support/gapped-log.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
@@ -9,6 +8,7 @@ import { until } from '../../support/service.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { keepErrors } from '../../support/open-services.ts'
+import { seeded } from '../../support/random.ts'
 
 const STREAM = 'locations-0'
 

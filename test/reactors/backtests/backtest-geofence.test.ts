@@ -5,10 +5,10 @@ import type { PointRows } from '../../../src/features/locations/history/point-ro
 import type { Transition } from '../../../src/features/transitions/events.ts'
 import { type Backtest, backtest } from '../../../src/reactors/backtests/backtest-geofence.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
-import { randomOf } from '../../support/random-fleet.ts'
 import { batchOf, uuidOf, type PlainPoint } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { ringOf } from '../../support/ring.ts'
+import { seeded } from '../../support/random.ts'
 
 const SHAPE = {
   type: 'Polygon' as const,
@@ -16,7 +16,7 @@ const SHAPE = {
 }
 
 const walks = (): PlainPoint[] => {
-  const random = randomOf(7)
+  const random = seeded(7)
   return Array.from({ length: 20 }, (_, tracker) => {
     let [lat, lng] = [50_000, 50_000]
     return Array.from({ length: 300 }, (_, i) => {

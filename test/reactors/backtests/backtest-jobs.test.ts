@@ -3,33 +3,31 @@ import { test, type Test } from 'tap'
 import { PointBlock } from '../../../projections/location-history-block.ts'
 import { backtests } from '../../../projections/backtests.ts'
 import { POINTS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import type { HistoryStore } from '../../../src/engines/history-store.ts'
-import { backtestDecider, type BacktestCommand } from '../../../src/features/backtests/backtest.ts'
+import { cancelledRow, type JobCommand, type JobDeleted, jobDecider } from '../../../src/kit/jobs/life.ts'
 import {
-  BACKTEST_DELETED,
-  BACKTEST_FINISHED,
-  backtestStream,
   packIds,
   resultStream,
   unpackIds,
-  type BacktestDeleted,
   type BacktestPage,
   type BacktestRequested,
 } from '../../../src/features/backtests/events.ts'
-import { cancelledRow, type BacktestRow } from '../../../src/features/backtests/views.ts'
+import { BACKTEST, type BacktestRow } from '../../../src/features/backtests/views.ts'
 import { GEOFENCE_CREATED, geofenceStream } from '../../../src/features/geofences/events.ts'
 import type { Transition } from '../../../src/features/transitions/events.ts'
 import { transitionShown } from '../../../src/features/transitions/views.ts'
 import { Failure } from '../../../src/kernel/errors.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { decodeJson, encodeJson } from '../../../src/kernel/event.ts'
-import { handleCommand, loadState } from '../../../src/kit/commands/handle-command.ts'
+import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
+import { loadState } from '../../../src/kit/commands/load-state.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { backtestOf } from '../../../src/reactors/backtests/answer-backtest.ts'
-import { BacktestJobs } from '../../../src/reactors/backtests/backtest-jobs.ts'
-import { WaitingBacktests } from '../../../src/reactors/backtests/waiting-backtests.ts'
+import { backtestWork } from '../../../src/reactors/backtests/run-backtest.ts'
+import { JOBS } from '../../../src/kit/jobs/rows.ts'
+import { JobRunner } from '../../../src/kit/jobs/runner.ts'
 import type { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { keepErrors, openServices, startProjections } from '../../support/open-services.ts'
@@ -108,7 +106,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const services = await openServices(folder)
   const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   const block = new PointBlock(1_000)
   block.add(batchOf(walks()), 0, 1)
   await history.insert(POINTS, block.encode(), 'points')
@@ -129,17 +127,17 @@ const open = async (t: Test) => {
   )
   const gate = new Gate(history)
   const failures: { error?: string }[] = []
-  const opened: BacktestJobs[] = []
-  const openJobs = async (): Promise<BacktestJobs> => {
+  const opened: JobRunner[] = []
+  const openJobs = async (): Promise<JobRunner> => {
     await services.checkpoints.reached('backtests', { all: lastPosition }, 10_000)
-    const jobs = new BacktestJobs({
-      ...services,
+    const work = backtestWork({
+      log,
       history: gate.store,
       visibleTrackers: async () => 'all',
-      keepMs: 30 * DAY_MS,
       bounds: { runTransitions: 50, pageBytes: 2_000 },
-      logger: keepErrors(failures),
     })
+    const options = { name: JOBS, works: [work], atOnceMax: 2, keepMs: 30 * DAY_MS }
+    const jobs = new JobRunner({ ...services, logger: keepErrors(failures) }, options)
     opened.push(jobs)
     await jobs.start()
     return jobs
@@ -153,8 +151,8 @@ const open = async (t: Test) => {
   })
   let lastPosition = -1
   const ids = idSource(START)
-  const tell = async (id: string, command: BacktestCommand): Promise<void> => {
-    const { wrote } = await handleCommand(log, backtestStream(id), backtestDecider(id), command, {
+  const tell = async (id: string, command: JobCommand<BacktestRequested>): Promise<void> => {
+    const { wrote } = await handleCommand(log, BACKTEST.stream(id), jobDecider(BACKTEST, id), command, {
       ids,
       metadata: { organizationId: ORGANIZATION },
     })
@@ -179,7 +177,7 @@ const open = async (t: Test) => {
     return uuidOf(name)
   }
   const rowOf = async (id: string): Promise<BacktestRow | undefined> =>
-    (await loadState(log, backtestStream(id), backtestDecider(id))).state.row
+    (await loadState(log, BACKTEST.stream(id), jobDecider(BACKTEST, id))).state.row
   const isNow = (id: string, status: string): Promise<void> =>
     until(status, async () => (await rowOf(id))?.status === status)
   const pages = async (id: string): Promise<BacktestPage['transitions'][]> =>
@@ -243,7 +241,7 @@ test('one that is interrupted is done anew by the next start, and ends once: who
   clock.advance(1_000)
   await until('and sees that it has ended', () => slow.runningCount === 0)
   t.strictSame((await pages(id)).flat(), transitions)
-  const finished = (await log.read(backtestStream(id), 0, 100)).filter(({ type }) => type === BACKTEST_FINISHED)
+  const finished = (await log.read(BACKTEST.stream(id), 0, 100)).filter(({ type }) => type === BACKTEST.types.finished)
   t.equal(finished.length, 1)
 })
 
@@ -261,13 +259,13 @@ test('cancelling ends the one that runs, lets the next one of the organization r
   await isNow(second, 'completed')
   t.equal(await rowOf(first), undefined)
   t.same(await pages(first), [])
-  const left = await log.read(backtestStream(first), 0, 10)
+  const left = await log.read(BACKTEST.stream(first), 0, 10)
   t.same(
     left.map(({ type }) => type),
-    [BACKTEST_DELETED],
+    [BACKTEST.types.deleted],
     'the stream is cut off',
   )
-  t.match(cancelledRow(decodeJson<BacktestDeleted>(left[0].data)), {
+  t.match(cancelledRow(decodeJson<JobDeleted>(left[0].data)), {
     _id: first,
     status: 'cancelled',
     userId: uuidOf('user'),
@@ -276,18 +274,6 @@ test('cancelling ends the one that runs, lets the next one of the organization r
   await t.rejects(tell(second, { kind: 'delete', organizationId: uuidOf('other'), at: START }), { code: 'not_found' })
   await tell(second, { kind: 'delete', organizationId: ORGANIZATION, at: START })
   await until('the result is let go of', async () => (await pages(second)).length === 0)
-})
-
-test('one of each organization runs at a time, and a bounded number waits over all', (t) => {
-  const waiting = new WaitingBacktests()
-  for (const name of ['job 1', 'job 2', 'job 1']) t.ok(waiting.logged(ORGANIZATION, name))
-  t.ok(waiting.logged('another organization', 'its own'))
-  t.same([waiting.next(), waiting.next(), waiting.next()], ['job 1', 'its own', undefined])
-  waiting.ended('job 1')
-  t.equal(waiting.next(), 'job 2')
-  for (let i = 2; i < 1_000; i++) t.ok(waiting.logged(`organization ${i}`, `${i}`))
-  t.notOk(waiting.logged('one more', 'one more'))
-  t.end()
 })
 
 test('an engine that is down is waited for; what cannot succeed fails by name', async (t) => {

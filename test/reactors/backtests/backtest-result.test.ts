@@ -6,13 +6,13 @@ import { decodeJson } from '../../../src/kernel/event.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { ResultWriter } from '../../../src/reactors/backtests/result-writer.ts'
 import { folderOf } from '../../support/folder-of.ts'
-import { randomOf } from '../../support/random-fleet.ts'
+import { seeded } from '../../support/random.ts'
 
 const BOUNDS = { runTransitions: 70, pageBytes: 1_500, transitionsMax: 2_000 }
 
 /** Transitions by tracker, each one's in the order of time; many at equal times. */
 const found = (trackers: number, each: number): Transition[] => {
-  const random = randomOf(11)
+  const random = seeded(11)
   return Array.from({ length: trackers }, (_, tracker) => {
     let at = Math.floor(random() * 50)
     return Array.from({ length: each }, (_, i): Transition => {

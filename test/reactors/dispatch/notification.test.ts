@@ -118,10 +118,15 @@ test('addresses that no user has confirmed get so many mails a day, confirmed on
   t.match(await foreign(501), { kind: 'done' })
 })
 
-test('one address is mailed 50 times a day, whoever asks', async (t) => {
+test('an organization mails one address 50 times a day, which leaves the alerts of others as they are', async (t) => {
   const { action, workOf, mails } = await open(t)
   for (let n = 0; n < 55; n++) await action.attempt(workOf(`f${n}`, { channel: 'email', to: 'Only@x.example' }))
   t.equal(mails.length, 50)
+  const others = workOf('alert', { channel: 'email', to: 'only@x.example' })
+  const organizationId = idFrom('organization', 'two')
+  const alert = { ...others, automation: { ...others.automation, organizationId } }
+  t.match(await action.attempt(alert), { kind: 'done' })
+  t.match(mails.at(-1), { to: 'only@x.example' })
 })
 
 test('who does not see users any more has no others told', async (t) => {

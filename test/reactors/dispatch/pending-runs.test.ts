@@ -10,6 +10,7 @@ import { SteadyTime } from '../../../src/reactors/dispatch/retry-schedule.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices } from '../../support/open-services.ts'
 import { entry, ORG } from './world.ts'
+import { seeded } from '../../support/random.ts'
 
 const AUTOMATION = 'a1'
 
@@ -96,6 +97,7 @@ const succeeded = (runId: string): AttemptMade => ({
   runId,
   automationId: AUTOMATION,
   organizationId: ORG,
+  owedAt: 1,
   at: 1,
   durationMs: 1,
   failures: 0,
@@ -103,11 +105,8 @@ const succeeded = (runId: string): AttemptMade => ({
 })
 
 test('whichever runs end meanwhile, the oldest of those that are due is taken', (t) => {
-  let seed = 1
-  const random = (below: number): number => {
-    seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff
-    return (seed >> 8) % below
-  }
+  const next = seeded(1)
+  const random = (below: number): number => Math.floor(next() * below)
   const taken: (number | undefined)[] = []
   const wanted: (number | undefined)[] = []
   for (let round = 0; round < 50; round++) {

@@ -1,13 +1,9 @@
 import { test } from 'tap'
-import { runIdOf, runsStream } from '../../../src/features/automations/events.ts'
-import type { RunRow } from '../../../src/features/automations/views.ts'
-import { encodeJson } from '../../../src/kernel/event.ts'
-import { idSource } from '../../../src/kit/commands/ids.ts'
-import { openServices } from '../../support/open-services.ts'
+import { runsStream } from '../../../src/features/automations/events.ts'
 import { SteadyTime } from '../../../src/reactors/dispatch/retry-schedule.ts'
 import { takePartition } from '../../../src/reactors/dispatch/partition.ts'
 import { until } from '../../support/service.ts'
-import { advanceUntil, entry, GROUP, openHook, openWorld, ORG, owner, trackerId } from './world.ts'
+import { advanceUntil, entry, openHook, openWorld, trackerId } from './world.ts'
 import { folderOf } from '../../support/folder-of.ts'
 
 const ownIdsOf = (hook: Awaited<ReturnType<typeof openHook>>) => hook.seen.map(({ id }) => id)
@@ -125,67 +121,4 @@ test('old events of the stream are let go, and a restart still knows where it st
     hook.seen.map(({ body }) => body.data.sequence),
     [1, 2],
   )
-})
-
-test('what was stored under the old names is delivered, listed and skipped', async (t) => {
-  const folder = folderOf(t)
-  const hook = await openHook(t, () => 500)
-  const first = await openWorld(t, { folder })
-  const { _id: automationId } = await first.webhook(hook)
-  await first.end()
-  const services = await openServices(folder, first.clock)
-  const at = first.clock.now()
-  const runOf = (n: number) => {
-    const { trackerId: id, ...rest } = { ...triggerV1(at, n) }
-    return runIdOf({ ...rest, subject: { type: 'tracker', id } }, automationId)
-  }
-  const owed = [1, 2, 3, 4].map((n) => ({ trigger: triggerV1(at, n), runs: [{ automationId }] }))
-  const dead = { automationId, organizationId: ORG, at, durationMs: 5, statusCode: 500, failures: 8, status: 'dead' }
-  const facts: [string, object][] = [
-    ['runsOwed.v1', { sourceRevision: -1, complete: true, firstSequence: 1, owed }],
-    [
-      'attemptsMade.v1',
-      {
-        attempts: [
-          { ...dead, runId: runOf(2) },
-          { ...dead, runId: runOf(4) },
-        ],
-      },
-    ],
-    ['runsSkipped.v1', { automationId, organizationId: ORG, reason: 'overflow', runIds: [runOf(3)] }],
-    [
-      'runReopened.v1',
-      { runId: runOf(4), automationId, sequence: 4, failures: 8, trigger: triggerV1(at, 4), dueAt: at },
-    ],
-  ]
-  const events = facts.map(([type, data]) => {
-    const id = idSource(at).next()
-    return { id, type, data: encodeJson(data), isJson: true, metadata: {} }
-  })
-  await services.log.append(runsStream(0), events, 'any')
-  await services.close()
-
-  hook.answer = () => 200
-  const second = await openWorld(t, { folder, clock: first.clock })
-  await until('both', () => second.counted.succeeded === 2)
-  t.same(hook.ids().sort(), [runOf(1), runOf(4)].sort())
-  t.match(hook.seen[0].body.data, { trackerId: String, tracker: { name: 'Bus' }, point: { lat: 52 } })
-  const listed = async () => (await second.call('GET', '/automation-log', { caller: owner })).body.data
-  await until('their log', async () => (await listed()).every(({ status }: RunRow) => status !== 'pending'))
-  t.same(Object.fromEntries((await listed()).map((run: RunRow) => [run.trackerId, run.reason ?? run.status])), {
-    [trackerId(1)]: 'succeeded',
-    [trackerId(2)]: 'dead',
-    [trackerId(3)]: 'overflow',
-    [trackerId(4)]: 'succeeded',
-  })
-})
-
-const triggerV1 = (at: number, n: number) => ({
-  sourceId: `old-${n}`,
-  event: 'onGeofenceEntry' as const,
-  organizationId: ORG,
-  trackerId: trackerId(n),
-  at,
-  geofence: { geofenceId: 'g', geofenceGroupId: GROUP, cause: 'point' },
-  point: { recordedAt: at, lat: 52, lng: 21 },
 })

@@ -4,6 +4,7 @@ import { GEOFENCE_CREATED, GEOFENCE_DELETED, geofenceStream } from '../../../src
 import { GEOFENCE_DETAILS, GEOFENCES } from '../../../src/features/geofences/views.ts'
 import { ACCESS_IDENTITIES, ACCESS_ROLES, ACCESS_USERS, USERS_TABLE } from '../../../src/features/identity/views.ts'
 import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
+import { ACCESS_SERVICES } from '../../../src/features/service-accounts/views.ts'
 import { TRACKERS_TABLE } from '../../../src/features/trackers/views.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
@@ -19,8 +20,8 @@ test('what events refer to is read from tables, and what is gone from its stream
   t.teardown(() => services.close())
   const { log, tables, clock } = services
   for (const name of [TRACKERS_TABLE, USERS_TABLE]) await tables.declare({ name, version: 1 })
-  for (const table of [LATEST_POSITIONS, GEOFENCES, GEOFENCE_DETAILS, ACCESS_ROLES, ACCESS_USERS, ACCESS_IDENTITIES])
-    await tables.declare(table)
+  const access = [ACCESS_ROLES, ACCESS_USERS, ACCESS_IDENTITIES, ACCESS_SERVICES]
+  for (const table of [LATEST_POSITIONS, GEOFENCES, GEOFENCE_DETAILS, ...access]) await tables.declare(table)
   const directory = new TableDirectory({
     ...services,
     ages: { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 },

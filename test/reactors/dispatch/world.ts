@@ -6,7 +6,7 @@ import { automations } from '../../../projections/automations.ts'
 import { HistoryErasures } from '../../../projections/erasures.ts'
 import { decodeRuns, RunsHistory } from '../../../projections/runs-history.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
-import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { runsStream } from '../../../src/features/automations/events.ts'
 import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/undici/undici-caller.ts'
@@ -197,7 +197,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const { log, tables, clock, keyring } = services
   const { runner, settle } = await startProjections(services, [automations])
   const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   await tables.declare({ name: GROUPS, version: 1 })
   await tables.commit([{ table: GROUPS, scope: ORG, id: GROUP, row: { _id: GROUP } }])
   const caller = undiciCaller({ clock, allow: options.allow ?? ['127.0.0.0/8'], lookup: options.lookup })

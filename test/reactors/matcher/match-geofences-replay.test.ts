@@ -1,9 +1,10 @@
 import { test, type Test } from 'tap'
 import type { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
 import { MatcherWorld } from '../../support/matcher-world.ts'
-import { randomOf, randomSteps, type Step } from '../../support/random-fleet.ts'
+import { randomSteps, type Step } from '../../support/random-fleet.ts'
 import { slowTransitions } from '../../support/slow-matcher.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { seeded } from '../../support/random.ts'
 
 /** Writes what happens into some partitions, the same into each. */
 const writeSteps = async (
@@ -67,7 +68,7 @@ for (const [seed, size] of [
     t.strictSame([...made].sort(), [...slow].sort(), 'as the plainest way')
     assertAlternating(t, expected)
 
-    await runWithCrashes(world, 0, steps.length, randomOf(seed))
+    await runWithCrashes(world, 0, steps.length, seeded(seed))
     t.strictSame(await world.decisions(0), expected, 'each once, in the same order')
   })
 }

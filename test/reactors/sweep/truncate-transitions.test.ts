@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { TRANSITIONS, TRIPS } from '../../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { type EventLog, eventsOf } from '../../../src/engines/event-log.ts'
 import { transitionStream } from '../../../src/features/transitions/events.ts'
@@ -15,7 +15,7 @@ import { matcherCheckpoint } from '../../../src/features/transitions/events.ts'
 import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
 import { locationSweep } from '../../../src/reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../../../src/reactors/sweep/truncate-transitions.ts'
-import { transitionsApplied } from '../../../src/roles/upkeep.ts'
+import { transitionsApplied } from '../../../src/operations/upkeep.ts'
 import { Erased } from '../../../projections/erasures.ts'
 import { decisionBuffer, DECISIONS_HISTORY, DecisionsHistory } from '../../../projections/decisions-history.ts'
 import { storeCheckpoint } from '../../support/store-checkpoint.ts'
@@ -126,7 +126,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
     scratchPath: join(folder, 'scratch'),
   })
   t.teardown(() => historyStore.close())
-  await migrateHistory(historyStore, { days: 3_650, runDays: 3_650 })
+  await openSchema(historyStore, { days: 3_650, runDays: 3_650 })
   const openHistory = async () => {
     const consumer = new DecisionsHistory({
       history: historyStore,

@@ -1,24 +1,17 @@
-import type { Caller } from '../../../kernel/caller.ts'
 import { breathe } from '../../../kernel/breath.ts'
-import { Failure } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
 import { answered, envelope } from '../../../kit/http/page-members.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
-import { TRIP_START } from '../events.ts'
-import type { Ticket } from './queue.ts'
-import type { Ingest } from './ingest.ts'
-import type { PackedFrame } from './pack-points.ts'
+import type { TripStart } from './answer.ts'
 import { pointExample, POINTS_MAX, pointSchema } from './point-schema.ts'
+import type { PointStore } from './store.ts'
 import { tripToken } from '../trip-token.ts'
 
 const BODY_BYTES_MAX = 16 * 1024 * 1024
-/** A log that has not taken the points by then is answered with 503; they may still become durable. */
-const ANSWER_WITHIN_MS = 15_000
-const RETRY_AFTER_SECONDS = 2
 
 /** `POST /location-history/bulk`: answers once the points are durable in the log. */
-export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
+export const bulkRoute = (store: PointStore, keyring: Keyring): Route =>
   route<Record<string, never>, { points: unknown[] }>({
     method: 'POST',
     path: '/location-history/bulk',
@@ -44,73 +37,21 @@ export const bulkRoute = (ingest: Ingest, keyring: Keyring): Route =>
     },
     handler: async ({ caller, body }) => {
       await breathe() // its text has just been parsed
-      const { points } = body
-      if (points.length > POINTS_MAX)
-        throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
-      if (ingest.batcher.isRefusing) throw new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
-      charge(ingest, caller, points.length)
-      const frame = ingest.pack(caller, points)
-      const isNew = frame.unresolved.length > 0
-      if (isNew) await ingest.resolve(caller, frame)
-      const [data] = await Promise.all([store(ingest, caller, frame, keyring), isNew ? ingest.listed() : undefined])
+      const { accepted, duplicates, rejected, tripStarts } = await store.store(caller, body.points)
+      const trackingTokens = tokensOf(tripStarts, keyring)
+      const data = {
+        accepted,
+        ...(duplicates > 0 && { duplicates }),
+        rejected,
+        ...(trackingTokens.length > 0 && { trackingTokens }),
+      }
       return { body: { data } }
     },
   })
 
-const charge = (ingest: Ingest, caller: Caller, points: number): void => {
-  const retryAfterSeconds = ingest.batcher.charge(caller.organizationId, points)
-  if (retryAfterSeconds > 0)
-    throw new Failure('rate_limited', {
-      message: 'Your organization sends more points than its rate allows.',
-      retryAfterSeconds,
-    })
-}
-
-/** Everything that is read of the frame is read before the first wait: its memory is used again. */
-const store = (ingest: Ingest, caller: Caller, frame: PackedFrame, keyring: Keyring) => {
-  const rejected = frame.rejected.slice()
-  const duplicates = ingest.repeats(frame)
-  const accepted = frame.columns.count - duplicates
-  const trackingTokens = tokensOf(frame, keyring)
-  const durable = new Promise<void>((done, failed) => {
-    const giveUp = () => failed(new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS }))
-    const stop = ingest.clock.after(ANSWER_WITHIN_MS, giveUp)
-    const ticket: Ticket = {
-      remaining: 0,
-      durable: () => {
-        stop()
-        done()
-      },
-      refused: () => {
-        stop()
-        giveUp()
-      },
-    }
-    if (ingest.submit(caller, frame, ticket, true)) return
-    stop()
-    const message = ingest.batcher.isClosed
-      ? 'The service is stopping.'
-      : "Your organization's queue of points is full."
-    failed(new Failure('overloaded', { message, retryAfterSeconds: RETRY_AFTER_SECONDS }))
-  })
-  return durable.then(() => {
-    if (accepted > 0) ingest.count({ rejected }, accepted, duplicates)
-    return {
-      accepted,
-      ...(duplicates > 0 && { duplicates }),
-      rejected,
-      ...(trackingTokens.length > 0 && { trackingTokens }),
-    }
-  })
-}
-
-const tokensOf = ({ columns }: PackedFrame, keyring: Keyring): { trackerId: string; token: string }[] => {
+const tokensOf = (starts: readonly TripStart[], keyring: Keyring): { trackerId: string; token: string }[] => {
   const tokens = new Map<string, string>()
-  for (let row = 0; row < columns.count; row++) {
-    if ((columns.flags[row] & TRIP_START) === 0) continue
-    const { trackerId } = columns.tracker[row]
-    tokens.set(tripToken(keyring, trackerId, columns.recordedAt[row]), trackerId)
-  }
+  for (const { trackerId, startedAt } of starts) tokens.set(tripToken(keyring, trackerId, startedAt), trackerId)
   return [...tokens].map(([token, trackerId]) => ({ trackerId, token }))
 }
 

@@ -2,8 +2,8 @@ import type { Caller } from '../../../kernel/caller.ts'
 import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../../../kit/http/channel.ts'
 import { readFrame, type Frame } from './frame.ts'
 import { FrameTicket } from './frame-ticket.ts'
-import type { Ingest } from './ingest.ts'
 import type { PackedFrame } from './pack-points.ts'
+import type { PointStore } from './store.ts'
 
 /** Frames that a sender may have unacknowledged, and their bytes. */
 export const WINDOW_FRAMES = 128
@@ -12,17 +12,16 @@ export const FRAME_BYTES_MAX = 1024 * 1024
 /** A peer that does not read: acknowledgements wait above the first, above the second it is closed. */
 const BUFFER_BYTES_LOW = 64 * 1024
 const BUFFER_BYTES_MAX = 8 * 1024 * 1024
-const RESOLVE_AGAIN_MS = 500
 
 /** `/ingest`: points in, cumulative acknowledgements out, once they are durable. */
-export const ingestChannel = (ingest: Ingest): Channel => ({
+export const ingestChannel = (store: PointStore): Channel => ({
   path: '/ingest',
   accepts: ['tracker', 'user', 'ingestKey'],
-  open: (socket, caller) => new IngestConnection(ingest, socket, caller),
+  open: (socket, caller) => new IngestConnection(store, socket, caller),
 })
 
 class IngestConnection implements ChannelConnection {
-  private readonly ingest: Ingest
+  private readonly store: PointStore
   private readonly socket: ChannelSocket
   private caller: Caller
   private lastSeq = 0
@@ -35,23 +34,23 @@ class IngestConnection implements ChannelConnection {
   private held: { ticket: FrameTicket; frame: Frame }[] = []
   private isResolving = false
   private isAckDue = false
-  private isOver = false
+  isOver = false
 
-  constructor(ingest: Ingest, socket: ChannelSocket, caller: Caller) {
-    this.ingest = ingest
+  constructor(store: PointStore, socket: ChannelSocket, caller: Caller) {
+    this.store = store
     this.socket = socket
     this.caller = caller
     socket.send(`{"type":"ready","window":${WINDOW_FRAMES},"windowBytes":${WINDOW_BYTES}}`)
   }
 
   message(data: ArrayBuffer, isBinary: boolean): void {
-    if (this.isOver || this.ingest.batcher.isClosed) return // what is not taken any more is not acknowledged: the restart closes with 1012
+    if (this.isOver || this.store.batcher.isClosed) return // what is not taken any more is not acknowledged: the restart closes with 1012
     if (data.byteLength > FRAME_BYTES_MAX) return this.end(CLOSE.tooLarge, 'a frame takes at most 1 MiB')
     // Frames that wait for another's trackers are packed when it is their turn.
-    const scanned = isBinary || this.isResolving ? undefined : this.ingest.scan(this.caller, new Uint8Array(data))
+    const scanned = isBinary || this.isResolving ? undefined : this.store.scan(this.caller, new Uint8Array(data))
     if (scanned !== undefined) {
       const ticket = this.admit(scanned.seq === 0 ? undefined : scanned.seq, data.byteLength)
-      if (ticket !== undefined) this.submitPacked(ticket, scanned.frame)
+      if (ticket !== undefined) this.send(ticket, scanned.frame)
       return
     }
     const frame = readFrame(data, isBinary)
@@ -76,7 +75,6 @@ class IngestConnection implements ChannelConnection {
   }
 
   frameIsDurable(ticket: FrameTicket): void {
-    if (ticket.accepted > 0) this.ingest.count(ticket, ticket.accepted, ticket.duplicates)
     // All frames that one append made durable are acknowledged together.
     if (this.isAckDue || this.isOver || this.frames[this.first] !== ticket) return
     this.isAckDue = true
@@ -91,7 +89,7 @@ class IngestConnection implements ChannelConnection {
     if (this.frames.length - this.first >= WINDOW_FRAMES || (this.bytes > 0 && this.bytes + bytes > WINDOW_BYTES)) {
       return this.end(CLOSE.tooFast, 'more is unacknowledged than the window allows')
     }
-    const ticket = new FrameTicket(this, seq, bytes)
+    const ticket = new FrameTicket(this, seq, bytes, this.store.count)
     this.frames.push(ticket)
     this.bytes += bytes
     return ticket
@@ -103,39 +101,21 @@ class IngestConnection implements ChannelConnection {
       this.refuseAll(ticket, frame)
       return
     }
-    this.submitPacked(ticket, this.ingest.pack(this.caller, frame.content))
+    this.send(ticket, this.store.pack(this.caller, frame.content))
   }
 
-  private submitPacked(ticket: FrameTicket, packed: PackedFrame): void {
-    if (packed.unresolved.length > 0) void this.resolve(ticket, packed)
-    else this.submit(ticket, packed)
+  private send(ticket: FrameTicket, packed: PackedFrame): void {
+    const taken = this.store.send(this.caller, packed, ticket, false)
+    if (taken === false) this.endFull()
+    else if (taken !== true) void this.waitFor(taken)
   }
 
-  private submit(ticket: FrameTicket, packed: PackedFrame): void {
-    if (this.ingest.batcher.isClosed) return
-    this.reject(ticket, packed)
-    const repeats = this.ingest.repeats(packed)
-    ticket.accepted = packed.columns.count - repeats
-    ticket.duplicates = repeats
-    if (this.ingest.submit(this.caller, packed, ticket, false)) return
-    this.endFull()
-  }
-
-  /** While the log refuses to make trackers, the frame and those after it wait, as they would in the queue. */
-  private async resolve(ticket: FrameTicket, packed: PackedFrame): Promise<void> {
-    if (!this.hold(ticket)) return
+  /** While the log refuses to make trackers, the frames that come after wait, as they would in the queue. */
+  private async waitFor(taken: Promise<boolean>): Promise<void> {
     this.isResolving = true
-    while (!(await this.hasResolved(packed))) {
-      if (this.isOver) {
-        this.release(ticket)
-        return this.dropHeld()
-      }
-      await new Promise<void>((done) => this.ingest.clock.after(RESOLVE_AGAIN_MS, done))
-    }
+    const isTaken = await taken.catch(() => false) // only where the connection is over
     this.isResolving = false
-    this.release(ticket)
-    ticket.notBefore(this.ingest.listed())
-    this.submit(ticket, packed)
+    if (!isTaken) return this.endFull()
     while (this.held.length > 0 && !this.isResolving) {
       const { ticket: next, frame } = this.held.shift() as (typeof this.held)[number]
       this.release(next)
@@ -145,13 +125,13 @@ class IngestConnection implements ChannelConnection {
 
   /** False when the organization has too much waiting: that ended the connection. */
   private hold({ bytes }: FrameTicket): boolean {
-    if (this.ingest.batcher.hold(this.caller.organizationId, bytes)) return true
+    if (this.store.batcher.hold(this.caller.organizationId, bytes)) return true
     this.endFull()
     return false
   }
 
   private release({ bytes }: FrameTicket): void {
-    this.ingest.batcher.release(this.caller.organizationId, bytes)
+    this.store.batcher.release(this.caller.organizationId, bytes)
   }
 
   private dropHeld(): void {
@@ -159,19 +139,10 @@ class IngestConnection implements ChannelConnection {
     this.held = []
   }
 
+  /** What is not taken because the service stops is not acknowledged: the restart closes with 1012. */
   private endFull(): void {
     this.dropHeld()
-    this.end(CLOSE.tooFast, "the organization's queue is full")
-  }
-
-  private async hasResolved(packed: PackedFrame): Promise<boolean> {
-    try {
-      await this.ingest.resolve(this.caller, packed)
-      return true
-    } catch (error) {
-      this.ingest.failed('trackers of a frame', error)
-      return false
-    }
+    if (!this.store.batcher.isClosed) this.end(CLOSE.tooFast, "the organization's queue is full")
   }
 
   /** A frame that says something unknown of its points: none is taken, each is named. */
@@ -182,19 +153,12 @@ class IngestConnection implements ChannelConnection {
       code: 'invalid' as const,
       message: fault as string,
     }))
-    this.sendRejected(ticket)
-    this.ingest.count(ticket, 0, 0)
+    if (count > 0) this.frameIsJudged(ticket)
     ticket.durable()
   }
 
-  private reject(ticket: FrameTicket, packed: PackedFrame): void {
-    if (packed.rejected.length === 0) return
-    ticket.rejected = packed.rejected.slice()
-    this.sendRejected(ticket)
-  }
-
-  private sendRejected({ seq, rejected }: FrameTicket): void {
-    if (rejected.length === 0 || this.isOver) return
+  frameIsJudged({ seq, rejected }: FrameTicket): void {
+    if (this.isOver) return
     if (this.socket.send(JSON.stringify({ type: 'reject', seq, rejected })) > BUFFER_BYTES_MAX)
       this.end(CLOSE.tooFast, 'answers are not read')
   }

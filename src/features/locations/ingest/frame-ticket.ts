@@ -1,42 +1,40 @@
-import type { Ticket } from './queue.ts'
-import type { Rejected } from './pack-points.ts'
+import type { PackedFrame } from './pack-points.ts'
+import { type CountPoints, Receipt } from './receipt.ts'
 
 /** The connection that a frame came by. */
 export interface FrameOwner {
+  readonly isOver: boolean
+  /** Called when something is to be told of it, before it can be durable. */
+  frameIsJudged(ticket: FrameTicket): void
   frameIsDurable(ticket: FrameTicket): void
 }
 
 /** A frame under way. */
-export class FrameTicket implements Ticket {
-  remaining = 0
+export class FrameTicket extends Receipt {
   isDurable = false
   readonly seq: number
-  readonly bytes: number
-  accepted = 0
-  duplicates = 0
-  rejected: Rejected[] = []
   private readonly connection: FrameOwner
-  /** What it still waits for: the log, and what `notBefore` named. */
-  private awaited = 1
 
-  constructor(connection: FrameOwner, seq: number, bytes: number) {
+  constructor(connection: FrameOwner, seq: number, bytes: number, count: CountPoints) {
+    super(bytes, count)
     this.connection = connection
     this.seq = seq
-    this.bytes = bytes
   }
 
-  /** Acknowledged no sooner than this. */
-  notBefore(done: Promise<void>): void {
-    this.awaited++
-    void done.then(() => this.durable())
+  override judged(frame: PackedFrame, duplicates: number): void {
+    super.judged(frame, duplicates)
+    if (this.rejected.length > 0) this.connection.frameIsJudged(this)
   }
 
-  durable(): void {
-    if (--this.awaited > 0) return
-    this.isDurable = true
-    this.connection.frameIsDurable(this)
+  isPatient(): boolean {
+    return !this.connection.isOver
   }
 
   /** The acknowledgement is withheld; the batcher tries again. */
   refused(): void {}
+
+  protected stored(): void {
+    this.isDurable = true
+    this.connection.frameIsDurable(this)
+  }
 }

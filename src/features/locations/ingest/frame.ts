@@ -1,7 +1,7 @@
 import { CLOSE } from '../../../kit/http/channel.ts'
 import { readBinaryFrame } from './binary-frame.ts'
-import type { FrameContent } from './ingest.ts'
 import { POINTS_MAX } from './point-schema.ts'
+import type { FrameContent } from './store.ts'
 
 export interface Frame {
   /** Undefined: the next number. */

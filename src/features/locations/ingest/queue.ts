@@ -1,7 +1,7 @@
 import { PointColumns, ROW_BYTES } from '../point-columns.ts'
 import type { TokenBucket } from '../../../kernel/token-bucket.ts'
 
-/** Told when every point of one frame or request is durable. */
+/** Hears when every point of one frame or request is durable. */
 export interface Ticket {
   /** Partitions that still hold points of it; the batcher counts. */
   remaining: number

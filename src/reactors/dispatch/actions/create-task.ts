@@ -9,6 +9,7 @@ import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
 import { createSchema } from '../../../kit/resource/declaration.ts'
+import { heldSchema } from '../../../kit/resource/new-names.ts'
 import { assertExists } from '../../../kit/resource/references.ts'
 import type { Action, Work } from './action.ts'
 import { dynamicFaults, namesDataSource, valuesOf } from './event-values.ts'
@@ -28,7 +29,7 @@ const TASK_PATH = `${DETAILS_PATH}/task`
 const { flowId: _flowId, ...CONTENT } = taskResource.declaration.fields
 const PEOPLE = ['teamId', 'assigneeIds']
 
-const checkBody = compileCheck(createSchema(taskResource.declaration))
+const checkBody = compileCheck(heldSchema(createSchema(taskResource.declaration)))
 
 /** Makes a task, whose id follows from the run. `isAssigned`: it is told to whom. */
 export const createTaskAction = (services: InsideServices, isAssigned: boolean): Action => {

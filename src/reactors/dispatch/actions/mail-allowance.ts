@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 const OWN_MAX = 10_000
 /** And to all other addresses. */
 const FOREIGN_MAX = 200
-/** To one such address, whoever asks. */
+/** To one such address: another organization's mails to it count apart, so that none silences the alerts of another. */
 const ONE_FOREIGN_MAX = 50
 
 /** Bounds what automations have mailed in the name of whoever runs the service. Counted over all nodes. */
@@ -30,7 +30,7 @@ export class MailAllowance {
     if (!isForeign) return this.over(`own:${organizationId}`, OWN_MAX, `${OWN_MAX} mails of automations a day to users`)
     return (
       (await this.over(
-        `foreign-address:${normalizeKey(address)}`,
+        `foreign-address:${organizationId}:${normalizeKey(address)}`,
         ONE_FOREIGN_MAX,
         `${ONE_FOREIGN_MAX} mails of automations a day to one address that no user has confirmed`,
       )) ??

@@ -1,4 +1,4 @@
-import { isOneAddress } from '../../../engines/mailer.ts'
+import { isRecipient } from '../../../kernel/recipient.ts'
 import type { HttpCaller } from '../../../engines/http-caller.ts'
 import type { Details, DetailsContext } from '../../../features/automations/action-type.ts'
 import { USERS_TABLE } from '../../../features/identity/views.ts'
@@ -121,7 +121,7 @@ const assertRecipients = async ({ caller, context, channel, known }: RecipientsC
     if (typeof one !== 'string') return 'must be a text'
     if (isId(one)) return rows[ids.indexOf(one)] !== undefined && mayName(editor, [one]) ? undefined : NAMES_NOTHING
     if (channel === 'inApp') return 'must be the id of a user'
-    return isOneAddress(one) ? undefined : 'must be the id of a user or an e-mail address'
+    return isRecipient(one) ? undefined : 'must be the id of a user or a public e-mail address'
   }
   assertNoFaults(
     list.flatMap((one, i) => {

@@ -55,9 +55,13 @@ export const de: MailTexts = {
     button: 'Adresse bestätigen',
     end: 'Wenn das nicht Ihr Konto ist, ignorieren Sie diese E-Mail: Es ändert sich nichts.',
   },
-  emailChanging: {
+  emailUndo: {
     subject: 'Ihre E-Mail-Adresse soll geändert werden',
-    lines: ['Ihr Waymark-Konto soll {{newEmail}} statt dieser Adresse verwenden, sobald das dort jemand bestätigt.'],
-    end: 'Wenn Sie das nicht veranlasst haben, melden Sie es einem Administrator von {{organization}} und ändern Sie jetzt Ihr Passwort.',
+    lines: [
+      'Ihr Waymark-Konto soll {{newEmail}} statt dieser Adresse verwenden, sobald das dort jemand bestätigt.',
+      'Wenn Sie das nicht veranlasst haben, folgen Sie diesem Link. Er behält diese Adresse bei oder stellt sie wieder her, meldet alle ab und lässt Sie ein neues Passwort wählen. Er gilt einmal, 7 Tage lang.',
+    ],
+    button: 'Änderung rückgängig machen',
+    end: 'Wenn Sie es selbst veranlasst haben, ignorieren Sie diese E-Mail. Sonst melden Sie es auch einem Administrator von {{organization}}.',
   },
 }

@@ -55,11 +55,13 @@ export const en: MailTexts = {
     button: 'Confirm the address',
     end: 'If this is not your account, ignore this mail: nothing changes.',
   },
-  emailChanging: {
+  emailUndo: {
     subject: 'Your e-mail address is about to change',
     lines: [
       'Your Waymark account is to use {{newEmail}} in place of this address, as soon as somebody confirms it there.',
+      'If you did not ask for this, follow this link. It keeps this address, or brings it back if it has changed by then, signs everybody out and lets you choose a new password. It works once, within 7 days.',
     ],
-    end: 'If you did not ask for this, tell an administrator of {{organization}} and change your password now.',
+    button: 'Undo the change',
+    end: 'If you asked for it yourself, ignore this mail. Otherwise tell an administrator of {{organization}}, too.',
   },
 }

@@ -1,6 +1,6 @@
 import type { LinkKind } from '../../../features/identity/events.ts'
 
-export type MailKind = LinkKind | 'emailChanging' | 'factorRemoved'
+export type MailKind = LinkKind | 'factorRemoved'
 
 /** What stands between braces in texts, all of it in clear. */
 export interface MailView {

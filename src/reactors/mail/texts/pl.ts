@@ -55,9 +55,13 @@ export const pl: MailTexts = {
     button: 'Potwierdź adres',
     end: 'Jeśli to nie Twoje konto, zignoruj tę wiadomość: nic się nie zmieni.',
   },
-  emailChanging: {
+  emailUndo: {
     subject: 'Twój adres e-mail ma się zmienić',
-    lines: ['Twoje konto Waymark ma używać {{newEmail}} zamiast tego adresu, gdy tylko ktoś to tam potwierdzi.'],
-    end: 'Jeśli o to nie prosisz, powiadom administratora {{organization}} i od razu zmień hasło.',
+    lines: [
+      'Twoje konto Waymark ma używać {{newEmail}} zamiast tego adresu, gdy tylko ktoś to tam potwierdzi.',
+      'Jeśli o to nie prosisz, użyj tego linku. Zachowa on ten adres albo go przywróci, wyloguje wszystkich i pozwoli wybrać nowe hasło. Działa raz, przez 7 dni.',
+    ],
+    button: 'Cofnij zmianę',
+    end: 'Jeśli to Twoja prośba, zignoruj tę wiadomość. W przeciwnym razie powiadom też administratora {{organization}}.',
   },
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { PointBlock } from '../../../../projections/location-history-block.ts'
 import { POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../../src/engines/clickhouse-sql/history-schema.ts'
 import { openChdbHistoryStore } from '../../../../src/engines/chdb/chdb-history.ts'
 import { historyRoutes } from '../../../../src/features/locations/history/api.ts'
 import { routeCaller } from '../../../support/call-route.ts'
@@ -19,7 +19,7 @@ const open = async (t: Test) => {
   const folder = folderOf(t)
   const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => history.close())
-  await migrateHistory(history, { days: 36_500, runDays: 36_500 })
+  await openSchema(history, { days: 36_500, runDays: 36_500 })
   const block = new PointBlock(1_000)
   const points = Array.from({ length: 300 }, (_, i) => ({
     organizationId: ORGANIZATION,

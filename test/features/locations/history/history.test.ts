@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { PointBlock } from '../../../../projections/location-history-block.ts'
 import { POINTS } from '../../../../src/engines/clickhouse-sql/history-tables.ts'
-import { migrateHistory } from '../../../../src/engines/clickhouse-sql/migrate.ts'
+import { openSchema } from '../../../../src/engines/clickhouse-sql/history-schema.ts'
 import { type ChdbHistoryStore, openChdbHistoryStore } from '../../../../src/engines/chdb/chdb-history.ts'
 import {
   AHEAD,
@@ -29,6 +29,7 @@ import { simplify } from '../../../../src/geo/simplify.ts'
 import { readTrace, withoutData } from '../../../support/shared-data.ts'
 import { batchOf, entriesOf, uuidOf, type PlainPoint } from '../../../support/trace-batches.ts'
 import { folderOf } from '../../../support/folder-of.ts'
+import { seeded } from '../../../support/random.ts'
 
 const ORGANIZATION = uuidOf('organization')
 const OTHER = uuidOf('another organization')
@@ -37,8 +38,7 @@ const NOW = Date.parse('2026-06-01T00:00:00Z')
 
 /** Points of some trackers over a day, with pauses, trips and every optional value now and then. Always the same ones. */
 const generated = (): PlainPoint[] => {
-  let state = 42
-  const random = (): number => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) / 2 ** 32
+  const random = seeded(45)
   const points: PlainPoint[] = []
   for (let tracker = 0; tracker < 7; tracker++) {
     let at = NOW - 86_400_000 + tracker * 777
@@ -88,7 +88,7 @@ const openWith = async (t: Test, points: readonly PlainPoint[]): Promise<ChdbHis
   const folder = folderOf(t)
   const store = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
   t.teardown(() => store.close())
-  await migrateHistory(store, { days: 36_500, runDays: 36_500 })
+  await openSchema(store, { days: 36_500, runDays: 36_500 })
   const block = new PointBlock(1_000)
   const entries = entriesOf(points)
   for (const [i, entry] of entries.entries()) {

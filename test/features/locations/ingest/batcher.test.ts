@@ -8,6 +8,7 @@ import { readTripToken } from '../../../../src/features/locations/trip-token.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { routeCaller } from '../../../support/call-route.ts'
 import { ingestKey, openIngest, pointsOf, type TestIngestOptions } from '../../../support/ingest.ts'
+import { seeded } from '../../../support/random.ts'
 
 const ORG = idFrom('organization', 'a')
 const FLOOD = idFrom('organization', 'flood')
@@ -108,14 +109,13 @@ test('a request that fits no append is sorted, rid of repeats and split, in orde
 test('each batch is sorted by tracker and time without repeats, whatever came in what order', async (t) => {
   const { client, logged, refusing, entries } = await open(t, { partitions: 2 })
   refusing.hold()
-  let seed = 1
+  const random = seeded(1)
   const frames = 60
   for (let n = 0; n < frames; n++) {
     client.send(
-      Array.from({ length: 40 }, () => {
-        seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
-        return fix(seed % 500, { externalId: `bus-${seed % 7}` })
-      }),
+      Array.from({ length: 40 }, () =>
+        fix(Math.floor(random() * 500), { externalId: `bus-${Math.floor(random() * 7)}` }),
+      ),
     )
   }
   refusing.release()

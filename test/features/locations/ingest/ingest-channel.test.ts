@@ -4,6 +4,7 @@ import { WINDOW_BYTES, WINDOW_FRAMES } from '../../../../src/features/locations/
 import { idFrom } from '../../../../src/kit/commands/ids.ts'
 import { ingestKey, openIngest, pointsOf, type TestIngestOptions } from '../../../support/ingest.ts'
 import { until } from '../../../support/service.ts'
+import { seeded } from '../../../support/random.ts'
 
 const ORG = idFrom('organization', 'a')
 
@@ -96,11 +97,10 @@ test('a binary frame that is cut, longer than it says, or garbage closes with 44
   for (let length = 0; length < frame.length; length++)
     t.equal(codeOf(frame.slice(0, length)), 4400, `cut to ${length}`)
   t.equal(codeOf(new Uint8Array([...frame, 0])), 4400)
-  let seed = 1
+  const random = seeded(1)
   for (let round = 0; round < 300; round++) {
     const broken = frame.slice()
-    for (let n = 0; n < 4; n++)
-      broken[(seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % broken.length] = seed >>> 24
+    for (let n = 0; n < 4; n++) broken[Math.floor(random() * broken.length)] = Math.floor(random() * 256)
     t.ok([undefined, 4400, 1009].includes(codeOf(broken)))
   }
   const many = writeBinaryFrame(1, [fix()])

@@ -4,6 +4,7 @@ import { packPoints, PackedFrame, type PackContext } from '../../../../src/featu
 import { PointScanner } from '../../../../src/features/locations/ingest/point-scanner.ts'
 import { idFrom } from '../../../../src/kit/commands/ids.ts'
 import { FixedTrackers } from '../../../support/ingest.ts'
+import { seeded } from '../../../support/random.ts'
 
 const ORG = idFrom('organization', 'a')
 const NOW = Date.parse('2026-03-01T12:00:00Z')
@@ -44,8 +45,7 @@ const scan = (text: string) => {
 }
 
 test('a frame is read from its bytes with the very result of the whole way', async (t) => {
-  let seed = 7
-  const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32
+  const next = seeded(7)
   const maybe = (name: string, value: () => unknown) => (next() < 0.5 ? { [name]: value() } : {})
   let scanned = 0
   for (let round = 0; round < 2_000; round++) {

@@ -1,0 +1,37 @@
+import { HistoryRows } from '../src/engines/clickhouse-sql/rows.ts'
+import { runsStream } from '../src/features/automations/events.ts'
+import { transitionStream } from '../src/features/transitions/events.ts'
+import type { Settle } from '../src/kit/consumers/settle.ts'
+import type { Services } from '../src/kit/services.ts'
+import { DECISIONS_HISTORY } from './decisions-history.ts'
+import { historyConsumer } from './history-checkpoints.ts'
+import { RUNS_HISTORY } from './runs-history.ts'
+
+type ListedServices = Pick<Services, 'history' | 'clock' | 'partitions'> & { settle: Settle }
+
+/** A read that finds nothing waits this long for the history to follow. */
+const CATCH_UP_MS = 1_000
+
+/** Rows that the history lists. */
+export const listedRows = ({ history, clock }: ListedServices): HistoryRows => new HistoryRows(history, clock)
+
+/** Trips as the history lists them; one that it lacks is looked for again when it has all that was logged. */
+export const listedDecisions = (services: ListedServices): HistoryRows =>
+  caughtUpRows(services, DECISIONS_HISTORY, transitionStream)
+
+/** Runs of automations, as `listedDecisions`. */
+export const listedRuns = (services: ListedServices): HistoryRows => caughtUpRows(services, RUNS_HISTORY, runsStream)
+
+const caughtUpRows = (
+  { history, clock, settle, partitions }: ListedServices,
+  consumer: string,
+  streamOf: (partition: number) => string,
+): HistoryRows =>
+  new HistoryRows(history, clock, () => {
+    const steps = Array.from({ length: partitions }, (_, partition) => ({
+      consumer: historyConsumer(consumer, partition),
+      stream: streamOf(partition),
+      source: String(partition),
+    }))
+    return settle({ types: [], position: -1 }, CATCH_UP_MS, steps)
+  })

@@ -1,0 +1,80 @@
+import { Failure } from '../../kernel/errors.ts'
+import type { HistoryStore } from '../history-store.ts'
+import { assertLayout } from './cluster.ts'
+import { DEFINITIONS, type Retention, TABLES, timeToLive } from './history-tables.ts'
+import { createCopied, createTable, type Layout, layoutOf, localOf, shardsOf } from './layout.ts'
+import { createViews } from './views.ts'
+
+/** The number of the schema that this version of the code reads and writes. */
+export const SCHEMA = 9
+
+/** Which schema a history has. */
+const VERSIONS = 'schema_versions'
+
+/**
+ * Makes the tables of an empty history, and gives those that are there the retention. To be called at each start, by one
+ * process at a time; each statement may run a second time, because a crash may come before the number is stored.
+ * @throws Error for a history of another version of the code, and for a cluster that cannot have it.
+ */
+export const openSchema = async (store: HistoryStore, retention: Retention): Promise<void> => {
+  const layout = await layoutOf(store)
+  const columns = "number UInt32, appliedAt DateTime64(3, 'UTC')"
+  if (!(await assertLayout(store, layout, VERSIONS)))
+    await store.command(createCopied(VERSIONS, columns, 'ORDER BY number', layout))
+  const number = await schemaOf(store)
+  if (number === 0) {
+    for (const sql of statements(layout)) await make(store, sql)
+    await store.command(`INSERT INTO ${VERSIONS} SELECT {number:UInt32}, now64(3)`, { number: SCHEMA })
+  } else assertSchema(number, 'The history', 'start')
+  await keep(store, layout, retention)
+}
+
+/** @throws Error that says which version can do what is to be done with a history of another schema. */
+export const assertSchema = (number: number, what: string, doing: 'start' | 'restore with'): void => {
+  if (number === SCHEMA) return
+  const age = number > SCHEMA ? 'a later' : 'an earlier'
+  const way =
+    number > SCHEMA ? `${doing} that version` : `${doing} the version before this one first, which upgrades it`
+  throw new Error(`${what} has schema ${number}, of ${age} version; this one knows ${SCHEMA}: ${way}`)
+}
+
+const statements = (layout: Layout): string[] => [
+  ...Object.entries(DEFINITIONS).flatMap(([table, definition]) => createTable(table, definition, layout)),
+  ...createViews(layout),
+]
+
+/** @throws Error with the server's own words where it refuses, as it does for a user who lacks a right. */
+const make = async (store: HistoryStore, sql: string): Promise<void> => {
+  try {
+    await store.command(sql)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'internal' || !(error.cause instanceof Error)) throw error
+    throw new Error(`The history refuses its schema: ${error.cause.message.split('\n')[0]}`, { cause: error })
+  }
+}
+
+/** The number of a history's schema; 0 for one that has none yet. */
+export const schemaOf = async (store: Pick<HistoryStore, 'rows'>): Promise<number> => {
+  const [{ tables }] = await store.rows<{ tables: number }>(
+    'SELECT count() AS tables FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
+    { name: VERSIONS },
+  )
+  if (tables === 0) return 0
+  const [{ number }] = await store.rows<{ number: number }>(`SELECT max(number) AS number FROM ${VERSIONS}`)
+  return number
+}
+
+const keep = async (store: HistoryStore, layout: Layout, retention: Retention): Promise<void> => {
+  for (const { name, time, days } of TABLES) {
+    const [found] = await store.rows<{ sql: string }>(
+      'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
+      { name: localOf(name, layout) },
+    )
+    if (found?.sql.includes(`toIntervalDay(${days(retention)})`)) continue
+    // The parts that are there keep their rows until their own merges look at them: nothing is rewritten at the start.
+    const timeToKeep = timeToLive(time, days(retention))
+    await store.command(
+      `ALTER TABLE ${shardsOf(name, layout)} MODIFY TTL ${timeToKeep} SETTINGS materialize_ttl_after_modify = 0`,
+    )
+  }
+}

@@ -1,0 +1,75 @@
+import { chmodSync, type Dirent, existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The rights of files and folders that group and others have. */
+const OTHERS = 0o077
+/** A folder in which everybody may write, such as /tmp, is not ours to close. */
+const STICKY = 0o1000
+/** What a service puts into its data folder; whatever else lies there is its operator's. */
+const OURS = /^(log|tables|history|history-scratch|files|mail|keys\.json|demo\.json|node-id|owner\.lock.*|restoring)$/
+const ENTRIES_MAX = 20_000
+/** One of these is there as soon as a start or a restore has written something. */
+const BEGUN = ['keys.json', 'node-id']
+/** Below, uploads come and go. */
+const DOCTOR_LEVELS = 2
+
+/** Everything that this process makes from now on, also by native code and threads, is its owner's alone. */
+export const makeForOwnerOnly = (): void => void process.umask(OTHERS)
+
+/**
+ * Takes the rights of group and others from a data folder that an earlier version made. Without the right to enter a folder
+ * nobody reaches anything below it: so closing the top one is what counts, and comes first. What lies below is closed for
+ * copies that are made of it, the upper levels first and at most 20,000 entries: a start does not wait for millions.
+ * @returns what could not be closed, such as the mount of another user
+ */
+export const closeDataFolder = (path: string): string[] => {
+  const open: string[] = []
+  for (const entry of entriesOf(path)) if (!close(entry)) open.push(entry)
+  return open
+}
+
+/** The first entry of the upper levels of a data folder that others may read, write or enter; undefined where there is none, or no data yet. */
+export const openToOthers = (path: string): string | undefined => {
+  if (process.platform === 'win32' || !BEGUN.some((name) => existsSync(join(path, name)))) return undefined
+  for (const entry of entriesOf(path, DOCTOR_LEVELS)) if (isOpen(entry)) return entry
+  return undefined
+}
+
+/** Takes the rights of group and others from one file or folder. */
+export const close = (path: string): boolean => {
+  try {
+    const { mode } = lstatSync(path)
+    if ((mode & OTHERS) !== 0) chmodSync(path, mode & 0o7777 & ~OTHERS)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+  }
+}
+
+const isOpen = (path: string): boolean => ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS) !== 0
+
+/** The folder, what is ours in it, and what lies below that, level by level. Links are not followed. */
+function* entriesOf(path: string, levels = Number.POSITIVE_INFINITY): Generator<string> {
+  const top = realpathSync(path)
+  if ((lstatSync(top).mode & STICKY) === 0) yield top
+  const folders = [{ folder: top, level: 1 }]
+  let left = ENTRIES_MAX
+  for (const { folder, level } of folders) {
+    for (const entry of childrenOf(folder)) {
+      if (folder === top && !OURS.test(entry.name)) continue
+      if (!entry.isDirectory() && !entry.isFile()) continue
+      if (left-- === 0) return
+      const child = join(folder, entry.name)
+      if (entry.isDirectory() && level < levels) folders.push({ folder: child, level: level + 1 })
+      yield child
+    }
+  }
+}
+
+const childrenOf = (folder: string): Dirent[] => {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return [] // gone in between, or not ours
+  }
+}

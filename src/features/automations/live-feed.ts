@@ -1,0 +1,296 @@
+import { historyConsumer } from '../../../projections/history-checkpoints.ts'
+import { RUNS_HISTORY } from '../../../projections/runs-history.ts'
+import { HistoryRows } from '../../engines/clickhouse-sql/rows.ts'
+import type { LiveServices } from '../../feature.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Fact, RecordedEvent } from '../../kernel/event.ts'
+import type { JsonSchema } from '../../kernel/json.ts'
+import { foldStream } from '../../kit/commands/fold-stream.ts'
+import type { Follower } from '../../kit/consumers/follower.ts'
+import { UUID } from '../../kit/http/page-members.ts'
+import { isBehind, partOf, type Reach } from '../../live/cursor.ts'
+import type { EventDocument, FeedHub, FeedOptions, LiveFeed, ReplayQuestion } from '../../live/feed.ts'
+import type { LiveEvent } from '../../live/live-event.ts'
+import { followLive, reachOf } from '../../live/log-feed.ts'
+import { showAutomation } from './declaration.ts'
+import {
+  ATTEMPTS_MADE,
+  AUTOMATION_DEACTIVATED,
+  type AttemptsMade,
+  partitionOfRuns,
+  RUN_REOPENED,
+  RUNS_OWED,
+  RUNS_SKIPPED,
+  type RunReopened,
+  type RunsOwed,
+  type RunsSkipped,
+  runFactOf,
+  runsStream,
+} from './events.ts'
+import { showRun } from './run-shown.ts'
+import { RUN, RUN_EXAMPLE } from './schemas.ts'
+import { AUTOMATION_RUNS, type AutomationRow, evolveRow, owedRows, type RunRow } from './views.ts'
+
+/** The streams of automations and of their runs. */
+const AUTOMATION_STREAMS = 'automation-'
+/** Events of all organizations that one resume may read before it gives up; each is of one run or of many. */
+const REPLAY_EVENTS_MAX = 200_000
+const REPLAY_PAGE_EVENTS = 64
+/** How long rows may take that follow what has just happened. */
+const STORED_LIMIT_MS = 5_000
+
+const AUTOMATION: JsonSchema = {
+  type: 'object',
+  description: 'As `GET /automation/{automationId}` answers it, with `notice`.',
+  properties: { _id: UUID, isActive: { const: false }, notice: { type: 'object' } },
+  required: ['_id', 'isActive', 'notice'],
+  additionalProperties: true,
+}
+
+export const AUTOMATION_EVENTS: readonly EventDocument[] = [
+  {
+    channel: 'automation',
+    description: 'A run each time that it changes, or an automation that the service deactivates.',
+    schema: { anyOf: [RUN, AUTOMATION] },
+    examples: [
+      RUN_EXAMPLE,
+      {
+        _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d',
+        name: 'Tell the yard',
+        isActive: false,
+        notice: { reason: 'failing', at: '2026-05-09T09:30:00.000Z' },
+      },
+    ],
+  },
+]
+
+/** Tells subscribers how the runs of their organization's automations go, as the log has it. */
+export const automationFeed = (services: LiveServices): LiveFeed => {
+  const listed = new HistoryRows(services.history, services.clock)
+  const sources: RunSources = {
+    runs: async (organizationId, runIds, { stream, revision }) => {
+      const partition = partitionOfRuns(stream)
+      const consumer = historyConsumer(RUNS_HISTORY, partition)
+      if (!(await services.checkpoints.reached(consumer, { [partition]: revision }, STORED_LIMIT_MS)))
+        throw new Failure('engine_down', { message: 'The read models are behind.' })
+      return listed.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
+    },
+    runShown: (row) => showRun(services.keyring, row),
+    automationShown: (row) => showAutomation(services, row),
+  }
+  return {
+    channel: 'automation',
+    follow: (hub) => follow(hub, sources),
+    replay: (options, question) => replay(options, sources, question),
+  }
+}
+
+/** Rows that events name, and the form in which they are answered. */
+interface RunSources {
+  /** The rows of runs, once they have what an event of their stream says; undefined for those that have expired. @throws Failure engine_down */
+  runs(
+    organizationId: string,
+    runIds: readonly string[],
+    event: Pick<RecordedEvent, 'stream' | 'revision'>,
+  ): Promise<(RunRow | undefined)[]>
+  runShown(row: RunRow): object
+  automationShown(row: AutomationRow): object
+}
+
+/** Where nobody asked, an event is passed without being looked into. */
+const follow = (hub: FeedHub, sources: RunSources): Promise<Follower> => {
+  const index = automationIndex(hub.options)
+  const tellEach = async (event: RecordedEvent, before: number): Promise<void> => {
+    for (const { organizationId, told } of await watchedEvents(hub, sources, event, before)) {
+      hub.seen(index, told.reach)
+      hub.offer(organizationId, told)
+    }
+    hub.seen(index, reachOf(event.position))
+  }
+  const tell = (event: RecordedEvent, before: number): Promise<void> | void =>
+    hub.asksFor('automation') ? tellEach(event, before) : hub.seen(index, reachOf(event.position))
+  return followLive(hub, { name: 'live-automations', index, prefixes: [AUTOMATION_STREAMS], tell })
+}
+
+/** The organization's events of automations from one reach to another, from the log; undefined, as the last one, where there is a gap or too much to read. */
+async function* replay(
+  options: FeedOptions,
+  sources: RunSources,
+  { organizationId, from, to, signal }: ReplayQuestion,
+): AsyncGenerator<LiveEvent | undefined> {
+  if (isBehind(to, from)) return
+  if (await isTruncatedAfter(options, from)) return yield undefined
+  const index = automationIndex(options)
+  let before = from.revision
+  let read = 0
+  for await (const { events, checkpoint } of options.log.follow(
+    { prefixes: [AUTOMATION_STREAMS] },
+    from.revision,
+    signal,
+    REPLAY_PAGE_EVENTS,
+  )) {
+    for (const event of events) {
+      const isOwn = (one: string): boolean => one === organizationId
+      for (const { told } of await automationEvents(options, sources, event, { index, before }, isOwn)) {
+        if (!isBehind(told.reach, from) && isBehind(told.reach, to)) yield told
+      }
+      before = event.position
+    }
+    read += events.length
+    if (checkpoint > to.revision || (checkpoint === to.revision && to.seen === 0)) return
+    if (read > REPLAY_EVENTS_MAX) return yield undefined
+  }
+}
+
+const automationIndex = ({ partitions }: FeedOptions): number => partOf('automation', partitions)
+
+/** The event for all who ask; made again for one who began to while its rows were read. */
+const watchedEvents = async (
+  hub: FeedHub,
+  sources: RunSources,
+  event: RecordedEvent,
+  before: number,
+): ReturnType<typeof automationEvents> => {
+  const { options } = hub
+  const at = { index: automationIndex(options), before }
+  const asks = (organizationId: string): boolean => hub.asksFor('automation', organizationId)
+  for (;;) {
+    const left = new Set<string>()
+    const isWatched = (organizationId: string): boolean => asks(organizationId) || !left.add(organizationId)
+    const events = await automationEvents(options, sources, event, at, isWatched)
+    if (![...left].some(asks)) return events
+  }
+}
+
+/** Whether runs may have left the log that were told after it. */
+const isTruncatedAfter = async ({ log, partitions }: FeedOptions, { revision: position }: Reach): Promise<boolean> => {
+  for (let partition = 0; partition < partitions; partition++) {
+    const [first] = await log.read(runsStream(partition), 0, 1)
+    if (first !== undefined && first.revision > 0 && first.position > position) return true
+  }
+  return false
+}
+
+/** What one event made of a run, whose row may know more by now. */
+interface RunChange {
+  organizationId: string
+  runId: string
+  /** Its number among the runs of the event, from 1. */
+  ordinal: number
+  at(row: RunRow): RunRow
+}
+
+/**
+ * The runs that an event is about, each as its GET answered it then, or the automation that it deactivates; for the
+ * organizations that are chosen. `at` says which part of cursors the event moves, and after which position it is the next.
+ */
+const automationEvents = async (
+  { log }: FeedOptions,
+  sources: RunSources,
+  event: RecordedEvent,
+  at: { index: number; before: number },
+  isChosen: (organizationId: string) => boolean,
+): Promise<{ organizationId: string; told: LiveEvent }[]> => {
+  const liveEvent = (seen: number, shown: () => object, trackerId?: string): LiveEvent => {
+    let text: string | undefined
+    return {
+      channel: 'automation',
+      trackerId,
+      partition: at.index,
+      reach: { revision: at.before, seen },
+      text: () => (text ??= JSON.stringify(shown())),
+    }
+  }
+  if (event.type === AUTOMATION_DEACTIVATED) {
+    const organizationId = event.metadata.organizationId ?? ''
+    const row = isChosen(organizationId)
+      ? await foldStream<AutomationRow | undefined>(log, event.stream, event.revision, undefined, evolveRow)
+      : undefined
+    return row === undefined ? [] : [{ organizationId, told: liveEvent(1, () => sources.automationShown(row)) }]
+  }
+  const fact = runFactOf(event)
+  const runs =
+    fact.type === RUNS_OWED
+      ? owedRuns(fact.data as RunsOwed, event.stream, isChosen)
+      : await changedRuns(sources, fact, event, isChosen)
+  return runs.map(({ row, ordinal }) => ({
+    organizationId: row.organizationId,
+    told: liveEvent(ordinal, () => sources.runShown(row), row.subjectId),
+  }))
+}
+
+/** A run as an event left it. */
+interface RunThen {
+  row: RunRow
+  ordinal: number
+}
+
+const owedRuns = (owed: RunsOwed, stream: string, isChosen: (organizationId: string) => boolean): RunThen[] =>
+  owedRows(owed, stream)
+    .map((row, i) => ({ row, ordinal: i + 1 }))
+    .filter(({ row }) => isChosen(row.organizationId))
+
+const changedRuns = async (
+  sources: RunSources,
+  fact: Fact,
+  event: RecordedEvent,
+  isChosen: (organizationId: string) => boolean,
+): Promise<RunThen[]> => {
+  const changes = changesOf(fact, event.loggedAt).filter(({ organizationId }) => isChosen(organizationId))
+  const runs: RunThen[] = []
+  for (const organizationId of new Set(changes.map((change) => change.organizationId))) {
+    const own = changes.filter((change) => change.organizationId === organizationId)
+    const rows = await sources.runs(
+      organizationId,
+      own.map(({ runId }) => runId),
+      event,
+    )
+    for (const [i, { at, ordinal }] of own.entries()) {
+      const row = rows[i]
+      if (row !== undefined) runs.push({ row: at(row), ordinal })
+    }
+  }
+  return runs.sort((a, b) => a.ordinal - b.ordinal)
+}
+
+const changesOf = ({ type, data }: Fact, loggedAt: number): RunChange[] => {
+  if (type === ATTEMPTS_MADE) {
+    return (data as AttemptsMade).attempts.map(({ organizationId, runId, status, dueAt, at: attemptedAt }, i) => ({
+      organizationId,
+      runId,
+      ordinal: i + 1,
+      at: (row) => ({
+        ...row,
+        status,
+        reason: undefined,
+        dueAt,
+        attempts: row.attempts.slice(0, row.attempts.findIndex(({ at }) => at === attemptedAt) + 1),
+      }),
+    }))
+  }
+  if (type === RUNS_SKIPPED) {
+    const { organizationId, runs, reason } = data as RunsSkipped
+    return runs.map(({ runId }, i) => ({
+      organizationId,
+      runId,
+      ordinal: i + 1,
+      at: (row) => ({
+        ...row,
+        status: 'skipped',
+        reason,
+        dueAt: undefined,
+        attempts: row.attempts.filter(({ at }) => at <= loggedAt),
+      }),
+    }))
+  }
+  if (type !== RUN_REOPENED) return []
+  const { trigger, runId, dueAt } = data as RunReopened
+  const at = (row: RunRow): RunRow => ({
+    ...row,
+    status: 'pending',
+    reason: undefined,
+    dueAt,
+    attempts: row.attempts.filter((attempt) => attempt.at < loggedAt),
+  })
+  return [{ organizationId: trigger.organizationId, runId, ordinal: 1, at }]
+}

@@ -1,0 +1,164 @@
+import { Failure, invalid } from '../../kernel/errors.ts'
+import { isObject, type JsonObject, type JsonSchema } from '../../kernel/json.ts'
+import { UUID } from '../../kit/http/page-members.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import { route, type Route } from '../../kit/http/route.ts'
+import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import {
+  assertPlainNames,
+  BULK_BYTES_MAX,
+  BULK_IDS,
+  bulkAnswer,
+  bulkItems,
+  writeEach,
+} from '../../kit/resource/bulk.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import { isEmpty } from '../../kit/values/value-type.ts'
+import { assertFieldsShown } from './record-question.ts'
+import { RecordWriter } from './record-writer.ts'
+import { record } from './record.ts'
+import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow } from './views.ts'
+
+/** Others may make or delete the record meanwhile. */
+const TRIES = 5
+
+const MODES = ['insert', 'upsert'] as const
+
+interface BulkBody {
+  dataTypeId: string
+  mode: (typeof MODES)[number]
+  records: unknown[]
+}
+
+interface Sent {
+  _id?: string
+  values: JsonObject
+}
+
+const RECORD: JsonSchema = {
+  type: 'object',
+  properties: { _id: UUID, values: record.declaration.fields.values.schema },
+  required: ['values'],
+  additionalProperties: false,
+}
+const checkRecord = compileCheck(RECORD)
+
+const bodySchema = (items?: JsonSchema): JsonSchema => ({
+  type: 'object',
+  properties: {
+    dataTypeId: { type: 'string', format: 'uuid' },
+    mode: {
+      type: 'string',
+      enum: [...MODES],
+      description:
+        '`upsert` amends the record that has the `_id`, or without one the primary key, and makes it where there is none.',
+    },
+    records: bulkItems(items),
+  },
+  required: ['dataTypeId', 'mode', 'records'],
+  additionalProperties: false,
+})
+
+/** Many records of one type by one request: what is wrong with one leaves the others. */
+export const recordBulkRoute = (services: ResourceServices): Route => {
+  const writer = new RecordWriter(services)
+  return route<object, BulkBody>({
+    method: 'POST',
+    path: '/data/bulk',
+    operationId: 'writeDataBulk',
+    summary:
+      'Create many records of a data type, or change those that are there; one that is refused leaves the others',
+    description: 'An upsert needs a role that sees the primary key, or `_id`s.',
+    tag: 'Data',
+    access: { permission: 'edit/data' },
+    body: bodySchema(),
+    bodyShown: bodySchema(RECORD),
+    takesAnyNames: true,
+    bodyExample: {
+      dataTypeId: record.declaration.example.dataTypeId,
+      mode: 'upsert',
+      records: [{ values: record.declaration.example.values }],
+    },
+    bodyBytesMax: BULK_BYTES_MAX,
+    answers: {
+      200: bulkAnswer(
+        'The ids of those that were made, with `upsert` of those that were there, and what was refused.',
+        { created: BULK_IDS, changed: BULK_IDS },
+        { created: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'], changed: [] },
+        ['changed'],
+      ),
+    },
+    handler: async (request) => {
+      const { dataTypeId, mode, records } = request.body
+      const { organizationId } = userOf(request)
+      const id = dataTypeId.toLowerCase()
+      const type = await assertExists<DataTypeRow>(services.tables, DATA_TYPES, organizationId, id, '/dataTypeId')
+      const write = async (item: unknown, origin: WriteOrigin): Promise<Upserted> => {
+        assertPlainNames(item)
+        assertValid(checkRecord, item)
+        const sent = item as Sent
+        if (mode === 'upsert') return upsert(services, writer, type, origin, sent)
+        return { ...(await writer.create(origin, { ...sent, dataTypeId: id })), isNew: true }
+      }
+      const keysOf = ({ _id, values }: JsonObject) => [_id, isObject(values) ? values[type.primaryKey] : undefined]
+      const { done, rejected, wrote } = await writeEach(request, records, write, keysOf)
+      const idsOf = (isNew: boolean) => done.filter((one) => one.isNew === isNew).map(({ row }) => row._id)
+      const data = { created: idsOf(true), ...(mode === 'upsert' && { changed: idsOf(false) }), rejected }
+      return { body: { data }, wrote }
+    },
+  })
+}
+
+type Upserted = Written & { isNew: boolean }
+
+const upsert = async (
+  services: ResourceServices,
+  writer: RecordWriter,
+  type: DataTypeRow,
+  origin: WriteOrigin,
+  sent: Sent,
+): Promise<Upserted> => {
+  // A repeat of the request finds what that made, and says so again.
+  const madeId = sent._id?.toLowerCase() ?? origin.ids.next()
+  const made = await writer.madeBefore(origin, madeId)
+  if (made !== undefined) return { ...made, isNew: sent._id === undefined || made.row.version === 1 }
+  for (let tries = 1; ; tries++) {
+    const id = await idOf(services, writer, type, origin, sent)
+    try {
+      if (id === undefined)
+        return { ...(await writer.create(origin, { ...sent, _id: madeId, dataTypeId: type._id })), isNew: true }
+      const change = { id, kind: 'amend', body: { dataTypeId: type._id, values: sent.values } } as const
+      return { ...(await writer.change(origin, change)), isNew: false }
+    } catch (error) {
+      if (tries === TRIES || !isOvertaken(error, type, id)) throw error
+    }
+  }
+}
+
+/** The record that is there: by `_id`, else by the primary key. @throws Failure invalid, forbidden where the role hides the key */
+const idOf = async (
+  { tables }: ResourceServices,
+  writer: RecordWriter,
+  type: DataTypeRow,
+  { organizationId, caller }: WriteOrigin,
+  { _id, values }: Sent,
+): Promise<string | undefined> => {
+  if (_id !== undefined) {
+    const row = await tables.get<RecordRow>(RECORDS, organizationId, _id.toLowerCase())
+    return row?._id
+  }
+  if (caller !== undefined) assertFieldsShown(caller, [type], [type.primaryKey])
+  const key = isObject(values) && Object.hasOwn(values, type.primaryKey) ? values[type.primaryKey] : undefined
+  if (key === undefined || isEmpty(key))
+    throw invalid(`/values/${type.primaryKey}`, 'is required: records are found by it')
+  return writer.idByKey(organizationId, type, key)
+}
+
+/** Somebody else has made the record, or deleted it, since it was looked for. */
+const isOvertaken = (error: unknown, { primaryKey }: DataTypeRow, id: string | undefined): boolean => {
+  if (!(error instanceof Failure)) return false
+  if (id !== undefined) return error.code === 'not_found'
+  return error.code === 'key_in_use' && error.details.errors?.[0]?.path === `/values/${primaryKey}`
+}

@@ -1,0 +1,82 @@
+import type { Clock } from '../../../kernel/clock.ts'
+import { Failure } from '../../../kernel/errors.ts'
+import { defer } from '../../../kit/consumers/deferred.ts'
+import { TRIP_START } from '../events.ts'
+import type { PackedFrame } from './pack-points.ts'
+import { type CountPoints, Receipt } from './receipt.ts'
+
+/** A log that has not taken the points by then is answered with `engine_down`; they may still become durable. */
+const ANSWER_WITHIN_MS = 15_000
+export const RETRY_AFTER_SECONDS = 2
+
+export const engineDown = (): Failure => new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
+
+/** A trip that a point starts. */
+export interface TripStart {
+  trackerId: string
+  /** ms since the epoch. */
+  startedAt: number
+}
+
+/** The receipt of a request: it is answered once, and does not wait for a log that refuses. */
+export class Answer extends Receipt {
+  tripStarts: TripStart[] = []
+  private readonly clock: Clock
+  private readonly end = defer()
+  private isGiven = false
+  private stopTimer: () => void = () => undefined
+
+  constructor(clock: Clock, bytes: number, count: CountPoints) {
+    super(bytes, count)
+    this.clock = clock
+  }
+
+  /** @throws Failure engine_down */
+  given(): Promise<void> {
+    return this.end.promise
+  }
+
+  override judged(frame: PackedFrame, duplicates: number): void {
+    super.judged(frame, duplicates)
+    this.tripStarts = tripStartsOf(frame)
+    this.stopTimer = this.clock.after(ANSWER_WITHIN_MS, () => this.refused())
+  }
+
+  /** What becomes durable after another answer was given is not counted: nobody was told. */
+  override durable(): void {
+    if (!this.isGiven) super.durable()
+  }
+
+  isPatient(): boolean {
+    return false
+  }
+
+  refused(): void {
+    if (this.give()) this.end.reject(engineDown())
+  }
+
+  /** Nothing was taken. */
+  drop(): void {
+    this.give()
+  }
+
+  protected stored(): void {
+    if (this.give()) this.end.resolve()
+  }
+
+  private give(): boolean {
+    this.stopTimer()
+    const isFirst = !this.isGiven
+    this.isGiven = true
+    return isFirst
+  }
+}
+
+const tripStartsOf = ({ columns }: PackedFrame): TripStart[] => {
+  const starts: TripStart[] = []
+  for (let row = 0; row < columns.count; row++) {
+    if ((columns.flags[row] & TRIP_START) !== 0)
+      starts.push({ trackerId: columns.tracker[row].trackerId, startedAt: columns.recordedAt[row] })
+  }
+  return starts
+}

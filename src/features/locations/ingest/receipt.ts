@@ -1,0 +1,54 @@
+import type { PackedFrame, Rejected } from './pack-points.ts'
+import type { Ticket } from './queue.ts'
+
+/** Counts points: accepted are those acknowledged. */
+export type CountPoints = (result: 'accepted' | 'duplicate' | 'rejected', points: number) => void
+
+const NONE: readonly Rejected[] = []
+
+/** What becomes of the points of one frame or request, for the sender: first how many are good, then that they are durable. */
+export abstract class Receipt implements Ticket {
+  remaining = 0
+  accepted = 0
+  /** Points that the frame repeats within itself. */
+  duplicates = 0
+  rejected: readonly Rejected[] = NONE
+  /** What it takes while its trackers are looked up. */
+  readonly bytes: number
+  private readonly count: CountPoints
+  /** What it still waits for: the log, and what `notBefore` named. */
+  private awaited = 1
+
+  constructor(bytes: number, count: CountPoints) {
+    this.bytes = bytes
+    this.count = count
+  }
+
+  /** Called before the points are submitted; the memory of the frame is used again afterwards. */
+  judged(frame: PackedFrame, duplicates: number): void {
+    if (frame.rejected.length > 0) this.rejected = frame.rejected.slice()
+    this.accepted = frame.columns.count - duplicates
+    this.duplicates = duplicates
+  }
+
+  /** Acknowledged no sooner than this. */
+  notBefore(done: Promise<void>): void {
+    this.awaited++
+    void done.then(() => this.durable())
+  }
+
+  durable(): void {
+    if (--this.awaited > 0) return
+    if (this.accepted > 0) this.count('accepted', this.accepted)
+    if (this.duplicates > 0) this.count('duplicate', this.duplicates)
+    if (this.rejected.length > 0) this.count('rejected', this.rejected.length)
+    this.stored()
+  }
+
+  /** Whether trackers are looked up again after an engine has refused; otherwise the failure is the sender's. */
+  abstract isPatient(): boolean
+  /** The log has refused one try; the points stay and are tried again. */
+  abstract refused(): void
+  /** All that is good is durable. */
+  protected abstract stored(): void
+}

@@ -1,0 +1,195 @@
+import type { Caller } from '../../../kernel/caller.ts'
+import type { Clock } from '../../../kernel/clock.ts'
+import { Failure } from '../../../kernel/errors.ts'
+import type { Logger } from '../../../kernel/logger.ts'
+import { pause } from '../../../kit/consumers/retry.ts'
+import type { TrackerResolver } from '../../trackers/views.ts'
+import { ROW_BYTES } from '../point-columns.ts'
+import { Answer, engineDown, RETRY_AFTER_SECONDS, type TripStart } from './answer.ts'
+import type { Batcher } from './batcher.ts'
+import type { BinaryFrame } from './binary-frame.ts'
+import { countRepeats } from './build-batch.ts'
+import { packBinaryFrame } from './pack-binary.ts'
+import { packPoints, PackedFrame, type RejectCode, type Rejected } from './pack-points.ts'
+import { PointScanner } from './point-scanner.ts'
+import { POINTS_MAX } from './point-schema.ts'
+import type { CountPoints, Receipt } from './receipt.ts'
+
+/** Points as they came: a list of points as in JSON, or a binary frame. */
+export type FrameContent = readonly unknown[] | BinaryFrame
+
+export interface PointStoreOptions {
+  batcher: Batcher
+  resolver: TrackerResolver
+  clock: Clock
+  /** How long history is kept; older points are refused. */
+  retentionMs: number
+  logger: Logger
+  count: CountPoints
+}
+
+/** What became of the points of one request. What was accepted is durable. */
+export interface Stored {
+  accepted: number
+  /** Points that the request repeats within itself. */
+  duplicates: number
+  rejected: readonly Rejected[]
+  tripStarts: readonly TripStart[]
+}
+
+/**
+ * Whether a point that was refused with this code may be taken later, because somebody can make the tracker, raise the limit
+ * or move the key: a sender that deletes what it has sent must keep it. Anything else is refused for good.
+ */
+export const isMendable = (code: RejectCode): boolean =>
+  code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker'
+
+const RESOLVE_AGAIN_MS = 500
+
+/**
+ * The one way in for points: pack, find or make trackers, count repeats, submit to the batcher, answer once they are durable.
+ * `store` is all of it, for one request or the frame of a device; `pack` and `send` are its parts for a sender that numbers
+ * its frames and goes on while they are under way.
+ */
+export class PointStore {
+  readonly batcher: Batcher
+  readonly count: CountPoints
+  private readonly options: PointStoreOptions
+  private scratch = new PackedFrame(1024)
+  private readonly scanner = new PointScanner()
+
+  constructor(options: PointStoreOptions) {
+    this.options = options
+    this.batcher = options.batcher
+    this.count = options.count
+  }
+
+  /**
+   * Stores points for whoever the credential is of: a tracker's device key, a user's token, an ingest key. One bad point never
+   * loses its neighbours.
+   * @throws Failure too_large, rate_limited, overloaded: nothing was taken; engine_down: may become durable yet. All may be sent again.
+   */
+  async store(caller: Caller, points: FrameContent): Promise<Stored> {
+    const count = isList(points) ? points.length : points.count
+    if (count > POINTS_MAX) throw new Failure('too_large', { message: `A request takes at most ${POINTS_MAX} points.` })
+    if (this.batcher.isRefusing) throw engineDown()
+    this.charge(caller, count)
+    const frame = this.pack(caller, points)
+    const bytes = frame.columns.count * ROW_BYTES + frame.attributesBytes
+    const answer = new Answer(this.options.clock, bytes, this.count)
+    if (!(await this.send(caller, frame, answer, true))) {
+      answer.drop()
+      const message = this.batcher.isClosed
+        ? 'The service is stopping.'
+        : "Your organization's queue of points is full."
+      throw new Failure('overloaded', { message, retryAfterSeconds: RETRY_AFTER_SECONDS })
+    }
+    await answer.given()
+    const { accepted, duplicates, rejected, tripStarts } = answer
+    return { accepted, duplicates, rejected, tripStarts }
+  }
+
+  /** Packs a JSON frame from its bytes where that can be done the short way; undefined where it cannot. As `pack` otherwise. */
+  scan(caller: Caller, bytes: Uint8Array): { seq: number; frame: PackedFrame } | undefined {
+    const frame = this.scratch
+    const { resolver, retentionMs, clock } = this.options
+    const seq = this.scanner.scan(bytes, { caller, resolver, retentionMs, now: clock.now() }, frame)
+    if (seq === undefined) return undefined
+    this.renewScratch(frame)
+    return { seq, frame }
+  }
+
+  /** Checks and packs. The answer is valid until the next call, unless it has unresolved trackers: then it is the caller's. */
+  pack(caller: Caller, content: FrameContent): PackedFrame {
+    const frame = this.scratch
+    const { resolver, retentionMs, clock } = this.options
+    const context = { caller, resolver, retentionMs, now: clock.now() }
+    if (isList(content)) packPoints(content, context, frame)
+    else packBinaryFrame(content, context, frame)
+    this.renewScratch(frame)
+    return frame
+  }
+
+  /**
+   * Brings packed points on their way; the receipt tells how they fare. Answers whether they were taken: at once, or in a
+   * promise where trackers have to be looked up or made. False when the organization's queue is full, or the service stops.
+   * `isPaid`: taken from the organization's rate already. @throws Failure engine_down, in the promise, where the receipt is not patient.
+   */
+  send(caller: Caller, frame: PackedFrame, receipt: Receipt, isPaid: boolean): boolean | Promise<boolean> {
+    if (frame.unresolved.length === 0) return this.submit(caller, frame, receipt, isPaid)
+    // Meanwhile it counts as what waits for the log does.
+    if (!this.batcher.hold(caller.organizationId, receipt.bytes)) return false
+    return this.sendResolved(caller, frame, receipt, isPaid)
+  }
+
+  private async sendResolved(caller: Caller, frame: PackedFrame, receipt: Receipt, isPaid: boolean): Promise<boolean> {
+    try {
+      await this.resolvePatiently(caller, frame, receipt)
+    } finally {
+      this.batcher.release(caller.organizationId, receipt.bytes)
+    }
+    receipt.notBefore(this.options.resolver.listed())
+    return this.submit(caller, frame, receipt, isPaid)
+  }
+
+  private async resolvePatiently(caller: Caller, frame: PackedFrame, receipt: Receipt): Promise<void> {
+    for (;;) {
+      try {
+        return await this.resolve(caller, frame)
+      } catch (error) {
+        if (!receipt.isPatient()) throw error
+        this.options.logger.warn('ingest has to try again', { what: 'trackers of a frame', error: String(error) })
+        await pause(this.options.clock, RESOLVE_AGAIN_MS)
+      }
+    }
+  }
+
+  /** Finds or makes the trackers that were not known, and takes out the points whose tracker is refused. @throws Failure engine_down. */
+  private async resolve(caller: Caller, frame: PackedFrame): Promise<void> {
+    const trackers = await this.options.resolver.resolve(
+      caller,
+      frame.unresolved.map(({ name }) => name),
+    )
+    const { columns } = frame
+    const refused = new Set<number>()
+    frame.unresolved.forEach(({ row }, i) => {
+      const tracker = trackers[i]
+      if (typeof tracker !== 'string') columns.tracker[row] = tracker
+      else {
+        refused.add(row)
+        frame.rejectTracker(frame.index[row], tracker)
+      }
+    })
+    frame.unresolved.length = 0
+    if (refused.size > 0) frame.keep((row) => !refused.has(row))
+    frame.rejected.sort((a, b) => a.index - b.index)
+  }
+
+  /** A frame without a good point is durable at once. */
+  private submit(caller: Caller, frame: PackedFrame, receipt: Receipt, isPaid: boolean): boolean {
+    if (this.batcher.isClosed) return false
+    receipt.judged(frame, countRepeats(frame.columns))
+    if (frame.columns.count > 0)
+      return this.batcher.submit(caller.organizationId, frame.columns, frame.attributesBytes, receipt, isPaid)
+    receipt.durable()
+    return true
+  }
+
+  private charge(caller: Caller, points: number): void {
+    const retryAfterSeconds = this.batcher.charge(caller.organizationId, points)
+    if (retryAfterSeconds > 0)
+      throw new Failure('rate_limited', {
+        message: 'Your organization sends more points than its rate allows.',
+        retryAfterSeconds,
+      })
+  }
+
+  private renewScratch(frame: PackedFrame): void {
+    if (frame.unresolved.length > 0 || frame.columns.capacity > SCRATCH_ROWS_MAX) this.scratch = new PackedFrame(1024)
+  }
+}
+
+/** The scratch of a frame larger than this is not kept. */
+const SCRATCH_ROWS_MAX = 16_384
+
+const isList = (content: FrameContent): content is readonly unknown[] => Array.isArray(content)

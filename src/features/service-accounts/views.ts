@@ -1,0 +1,41 @@
+import type { Keyring } from '../../kit/keys/keyring.ts'
+import type { TableDeclaration } from '../../kernel/table.ts'
+
+export const SERVICE_ACCOUNTS_TABLE = 'serviceAccounts'
+
+/** What a key needs to know at each call, by organization and service account. */
+export const ACCESS_SERVICES: TableDeclaration = { name: 'access-services', version: 1, isShared: true }
+
+export type AccessServiceRow = {
+  roleId: string
+  hubIds: string[]
+  /** RFC 3339; absent: it has no end. */
+  expiresAt?: string
+  keyHash: string
+  /** The key before the present one, and until when it works. */
+  previousKeyHash?: string
+  previousKeyUntil?: string
+}
+
+/** Whose a key is, by its hash, without organization. */
+export const ACCESS_KEYS: TableDeclaration = { name: 'access-keys', version: 1 }
+
+export type AccessKeyRow = {
+  organizationId: string
+  accountId: string
+}
+
+const KEY = /^wmk_[\w-]{43}$/
+
+/** Whether a credential claims to be the key of a service account; no token and no device key begins so. */
+export const isServiceKey = (token: string): boolean => token.startsWith('wmk_')
+
+/** A key `wmk_<256 bits that follow from the seed>` and the hash that is kept of it. */
+export const makeServiceKey = (keyring: Keyring, seed: string): { key: string; keyHash: string } => {
+  const key = `wmk_${keyring.hmac('service-key-secret', seed).toString('base64url')}`
+  return { key, keyHash: keyHashOf(keyring, key) as string }
+}
+
+/** The key is long and random: a keyed hash without stretching is enough. Undefined for what is no key. */
+export const keyHashOf = (keyring: Keyring, key: string): string | undefined =>
+  KEY.test(key) ? keyring.hmac('service-key', key).toString('base64url') : undefined

@@ -1,0 +1,26 @@
+import { invalid } from '../../kernel/errors.ts'
+import type { Json } from '../../kernel/json.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { componentsOf, type FlowContent } from '../flows/views.ts'
+import { actorOf, type TaskValues } from './views.ts'
+
+export const userIdOf = ({ metadata }: WriteOrigin): { userId?: string } => {
+  const { type, id } = actorOf(metadata.actor)
+  return type === 'user' ? { userId: id } : {}
+}
+
+export const assertWindow = (window: Json | undefined): void => {
+  if (window === undefined || window === null) return
+  const { from, to } = window as { from: string; to: string }
+  if (new Date(from).getTime() > new Date(to).getTime()) throw invalid('/window/to', 'must not be before from')
+}
+
+/** What a PUT may leave out, and so empties. */
+export const writableIn = (flow: FlowContent): string[] =>
+  componentsOf(flow).flatMap(({ id, readOnly }) => (readOnly === true ? [] : [id]))
+
+export const without = (values: TaskValues, name: 'teamId'): TaskValues => {
+  if (values[name] != null) return values
+  const { [name]: _gone, ...others } = values
+  return others
+}

@@ -1,0 +1,104 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Decider } from '../../kernel/decider.ts'
+import { factOf, type RecordedEvent } from '../../kernel/event.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
+
+const PAGE_EVENTS = 500
+/** Folds a stream into its state; version 0 for a stream without events. */
+export const loadState = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+): Promise<{ state: State; version: number }> => {
+  const known = knownStates(log, decider)
+  const kept = known.get(stream)
+  if (kept !== undefined) {
+    const from = Math.min(kept.version, kept.revision)
+    const events = await log.read(stream, from, PAGE_EVENTS)
+    const witness = events[kept.revision - from]
+    // That event is there, so nothing before it was erased either, and it came after that state.
+    if (witness?.revision === kept.revision && witness.id === kept.eventId)
+      return fold(
+        log,
+        stream,
+        decider,
+        known,
+        kept,
+        events.length < PAGE_EVENTS ? events.slice(kept.version - from) : undefined,
+      )
+  }
+  return fold(log, stream, decider, known, { state: decider.initial, version: 0, bytes: 0 })
+}
+
+/** Goes on from a state; with `rest` no more than that follows. */
+const fold = async <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+  known: RecentMap<string, KeptState<State>>,
+  begin: Pick<KeptState<State>, 'state' | 'version' | 'bytes'>,
+  rest?: readonly RecordedEvent[],
+): Promise<{ state: State; version: number }> => {
+  let { state, version, bytes } = begin
+  for (;;) {
+    const events = rest ?? (await log.read(stream, version, PAGE_EVENTS))
+    for (const event of events) {
+      state = decider.evolve(state, factOf(event))
+      version = event.revision + 1 // a truncated stream begins late
+      bytes = Math.max(bytes, event.data.byteLength)
+    }
+    if (rest === undefined && events.length === PAGE_EVENTS) continue
+    const last = events.at(-1)
+    if (last !== undefined && version >= LONG_EVENTS && bytes <= KEPT_BYTES_MAX)
+      known.set(stream, { state, version, revision: last.revision, eventId: last.id, bytes })
+    return { state, version }
+  }
+}
+
+/** The state of a stream, so that the next command reads what follows it alone. */
+interface KeptState<State> {
+  state: State
+  version: number
+  /** Revision of the event that proves that the state is of this stream: the last one folded, or one decided on it. */
+  revision: number
+  eventId: string
+  /** Size of the largest event folded in it: a small last event may rename a large shape. */
+  bytes: number
+}
+
+/** Shorter streams are read anew in no time. */
+const LONG_EVENTS = 3
+const KEPT_BYTES_MAX = 16 * 1024
+/** Budget of kept states of one kind: the largest event of each, and what a state takes beside it, as some grow of many small events. */
+const ALL_KEPT_BYTES = 4 * 1024 * 1024
+const STATE_BYTES = 2_000
+
+/**
+ * The next command reads what this one appended, which the log has at hand. The state after it is folded then, from what
+ * was stored: what was decided may hold members that JSON leaves out.
+ */
+export const keepDecided = <State, Command>(
+  log: EventLog,
+  stream: string,
+  decider: Decider<State, Command>,
+  decided: Omit<KeptState<State>, 'bytes'>,
+): void => {
+  const known = knownStates(log, decider)
+  const kept = known.get(stream)
+  // Of a short stream, and after a large event, none is kept.
+  if (kept?.version === decided.version) known.set(stream, { ...decided, bytes: kept.bytes })
+}
+
+const states = new WeakMap<EventLog, WeakMap<object, RecentMap<string, KeptState<unknown>>>>()
+
+const knownStates = <State, Command>(
+  log: EventLog,
+  decider: Decider<State, Command>,
+): RecentMap<string, KeptState<State>> => {
+  const ofLog = states.get(log) ?? new WeakMap<object, RecentMap<string, KeptState<unknown>>>()
+  states.set(log, ofLog)
+  const known =
+    ofLog.get(decider) ?? new RecentMap<string, KeptState<unknown>>(ALL_KEPT_BYTES, ({ bytes }) => STATE_BYTES + bytes)
+  ofLog.set(decider, known)
+  return known as RecentMap<string, KeptState<State>>
+}

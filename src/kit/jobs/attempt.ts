@@ -1,0 +1,77 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { JobAsked, JobKind, JobRow } from './job.ts'
+import { teller } from './life.ts'
+
+/** One attempt, for what does it. */
+export interface JobRun<Asked extends JobAsked = JobAsked> {
+  id: string
+  attempt: number
+  asked: Asked
+  /** As the last attempt that got anywhere left it. */
+  cursor: unknown
+  processed: number
+  /** Aborts when the job is cancelled or deleted, when another attempt has begun, and when the service stops. */
+  signal: AbortSignal
+  /** Says how far it is, and where another attempt may go on. Most calls log nothing. */
+  progress(processed: number, cursor?: unknown): Promise<void>
+}
+
+/** How the jobs of a kind are done. */
+export interface JobWork<Asked extends JobAsked = JobAsked, Job extends JobRow = JobRow> {
+  kind: JobKind<Asked, Job>
+  /** A failure that is not final is tried again. What is answered although the job was cancelled is kept with it. */
+  run(run: JobRun<Asked>): Promise<{ processed: number; result?: unknown }>
+  /** Lets go of what attempts have stored elsewhere. */
+  release?(id: string): Promise<void>
+}
+
+/** Progress is logged after so much of the total at the earliest, and so long after it was logged last. */
+const PROGRESS_SHARE = 0.01
+const PROGRESS_MS = 1_000
+
+interface AttemptServices {
+  log: EventLog
+  clock: Clock
+  /** Aborts when the service stops: what is answered then is of an attempt that was interrupted. */
+  closing: AbortSignal
+}
+
+/** Begins an attempt and sees it to its end; the state says whether it is still wanted. @throws what it fails with. */
+export const runAttempt = async <Asked extends JobAsked>(
+  { log, clock, closing }: AttemptServices,
+  work: JobWork<Asked>,
+  before: JobRow,
+  ended: AbortSignal,
+): Promise<void> => {
+  const { kind } = work
+  const { _id: id } = before
+  const attempt = before.attempt + 1
+  const tell = teller(log, kind, id, attempt)
+  const { row } = await tell({ kind: 'start', attempt, at: clock.now() })
+  const [first] = await log.read(kind.stream(id), 0, 1)
+  if (row?.attempt !== attempt || first?.revision !== 0) return
+  const overtaken = new AbortController()
+  const signal = AbortSignal.any([ended, overtaken.signal])
+  const told = { processed: row.processed, atMs: clock.monotonic() }
+  const progress = async (processed: number, cursor?: unknown): Promise<void> => {
+    const nowMs = clock.monotonic()
+    const isLittle = processed - told.processed < (row.total ?? 0) * PROGRESS_SHARE
+    if (isLittle || nowMs - told.atMs < PROGRESS_MS) return
+    // Where the total is an estimate, there may be more.
+    const shown = Math.min(processed, row.total ?? Number.POSITIVE_INFINITY)
+    const said = { attempt, processed: shown, ...(cursor !== undefined && { cursor }), at: clock.now() }
+    const { row: now } = await tell({ kind: 'progress', ...said })
+    if (now?.attempt !== attempt) overtaken.abort()
+    Object.assign(told, { processed, atMs: nowMs })
+  }
+  const asked = decodeJson<Asked>(first.data)
+  const run = { id, attempt, asked, cursor: row.reached?.cursor, processed: row.processed, signal, progress }
+  try {
+    const end = await work.run(run)
+    if (!closing.aborted) await tell({ kind: 'finish', attempt, ...end, at: clock.now() })
+  } catch (error) {
+    if (!overtaken.signal.aborted) throw error
+  }
+}

@@ -1,0 +1,149 @@
+import { Failure } from '../../kernel/errors.ts'
+import type { Fact } from '../../kernel/event.ts'
+import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
+
+/** What the first event of a job says; what the kind needs to do it stands beside. */
+export interface JobAsked {
+  organizationId: string
+  /** ms since the epoch, as in all events of jobs. */
+  at: number
+}
+
+export type JobStatus = 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
+
+/** A job as its events leave it. */
+export interface JobRow<Result = unknown> extends Row {
+  _id: string
+  organizationId: string
+  status: JobStatus
+  /** How many attempts began. */
+  attempt: number
+  /** How much there is to do, in the units of `processed`. */
+  total?: number
+  processed: number
+  /** Where the next attempt goes on, and which attempt came that far; absent where each begins anew. */
+  reached?: { attempt: number; cursor: unknown }
+  result?: Result
+  error?: { code: string; message: string }
+  /** ms since the epoch. */
+  createdAt: number
+  updatedAt: number
+  /** How many events its stream has. */
+  version: number
+}
+
+export interface JobTypes {
+  requested: string
+  started: string
+  progressed: string
+  finished: string
+  failed: string
+  cancelled: string
+  deleted: string
+}
+
+interface JobDeclaration<Asked extends JobAsked, Job extends JobRow> {
+  /** Noun of the streams `<kind>-<id>` and of the events in them. */
+  kind: string
+  /** Names of events that are not `<kind>Requested.v1`, … */
+  types?: Partial<JobTypes>
+  /** What its rows have from what was asked for, beside the organization. */
+  row(asked: Asked): Partial<Job>
+  /** Begun so often without getting anywhere, it fails. Default 8. */
+  attemptsMax?: number
+  /** Another attempt would end in the same way; by default said of `too_large` and `not_found`. */
+  isFinal?(error: unknown): boolean
+}
+
+/** A kind of work that goes on after its request is answered: any process may ask for it and cancel it, its owner does it. */
+export interface JobKind<Asked extends JobAsked = JobAsked, Job extends JobRow = JobRow>
+  extends Required<JobDeclaration<Asked, Job>> {
+  types: JobTypes
+  /** Category of its streams, with the dash. */
+  prefix: string
+  stream(id: string): string
+}
+
+/** What customers see of a kind of jobs. */
+export interface JobView<Job extends JobRow = JobRow> {
+  kind: JobKind<never, Job>
+  /** As its GET and the live channel `job` answer it. */
+  shown(job: Job): object
+  sees(caller: { organizationId: string; userId: string; hubIds: 'all' | readonly string[] }, job: Job): boolean
+}
+
+/** How many jobs of a kind customers may ask for. */
+export interface JobBounds {
+  table: TableDeclaration
+  /** Of the message of a 429. */
+  plural: string
+  /** Jobs of one organization that may wait or run. */
+  organizationMax: number
+}
+
+export const defineJob = <Asked extends JobAsked, Job extends JobRow>(
+  declared: JobDeclaration<Asked, Job>,
+): JobKind<Asked, Job> => {
+  const { kind } = declared
+  const types: JobTypes = {
+    requested: `${kind}Requested.v1`,
+    started: `${kind}Started.v1`,
+    progressed: `${kind}Progressed.v1`,
+    finished: `${kind}Finished.v1`,
+    failed: `${kind}Failed.v1`,
+    cancelled: `${kind}Cancelled.v1`,
+    deleted: `${kind}Deleted.v1`,
+    ...declared.types,
+  }
+  const prefix = `${kind}-`
+  return { attemptsMax: 8, isFinal, ...declared, types, prefix, stream: (id) => prefix + id }
+}
+
+const isFinal = (error: unknown): boolean =>
+  error instanceof Failure && (error.code === 'too_large' || error.code === 'not_found')
+
+export const hasEnded = ({ status }: Pick<JobRow, 'status'>): boolean => status !== 'queued' && status !== 'processing'
+
+/** Attempts that began since one got anywhere. */
+export const vainAttempts = ({ attempt, reached }: JobRow): number => attempt - (reached?.attempt ?? 0)
+
+/** What the events of a job say. */
+interface JobSaid {
+  attempt: number
+  processed: number
+  cursor?: unknown
+  result?: unknown
+  code: string
+  message: string
+  at: number
+}
+
+/** The row after one more event of its stream; undefined once it is deleted. */
+export const evolveJob = <Asked extends JobAsked, Job extends JobRow>(
+  { types, row: rowOf }: Pick<JobKind<Asked, Job>, 'types' | 'row'>,
+  id: string,
+  row: Job | undefined,
+  { type, data }: Fact,
+): Job | undefined => {
+  if (type === types.requested) {
+    const { organizationId = NO_ORGANIZATION, at } = data as Partial<Asked>
+    const begin = { status: 'queued', attempt: 0, processed: 0, createdAt: at, updatedAt: at, version: 1 }
+    return { _id: id, organizationId, ...rowOf(data as Asked), ...begin } as unknown as Job
+  }
+  if (row === undefined || type === types.deleted) return undefined
+  return { ...row, version: row.version + 1, ...changeOf(types, row, type, data as JobSaid) }
+}
+
+const changeOf = (types: JobTypes, row: JobRow, type: string, said: JobSaid): Partial<JobRow> => {
+  const { attempt, processed, cursor, result, code, message, at: updatedAt } = said
+  if (type === types.started)
+    return { updatedAt, status: 'processing', attempt, processed: row.reached === undefined ? 0 : row.processed }
+  if (type === types.progressed)
+    return { updatedAt, processed, ...(cursor !== undefined && { reached: { attempt, cursor } }) }
+  if (type === types.finished) {
+    const isCancelled = row.status === 'cancelled' // what it had done by then
+    return { updatedAt, processed, result, ...(!isCancelled && { status: 'completed', total: processed }) }
+  }
+  if (type === types.failed) return { updatedAt, status: 'failed', error: { code, message } }
+  return { updatedAt, ...(type === types.cancelled && { status: 'cancelled' }) }
+}

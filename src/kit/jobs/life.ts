@@ -1,0 +1,97 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Decider } from '../../kernel/decider.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Fact } from '../../kernel/event.ts'
+import { handleCommand } from '../commands/handle-command.ts'
+import { idFrom } from '../commands/ids.ts'
+import { evolveJob, hasEnded, type JobAsked, type JobKind, type JobRow } from './job.ts'
+
+export interface JobState<Job extends JobRow = JobRow> {
+  row: Job | undefined
+  isDeleted: boolean
+}
+
+export type JobCommand<Asked extends JobAsked = JobAsked> =
+  | { kind: 'request'; requested: Asked }
+  | { kind: 'start'; attempt: number; at: number }
+  | { kind: 'progress'; attempt: number; processed: number; cursor?: unknown; at: number }
+  | { kind: 'finish'; attempt: number; processed: number; result?: unknown; at: number }
+  | { kind: 'fail'; code: string; message: string; at: number }
+  /** Ends it, if it has not; its record stays. */
+  | { kind: 'cancel'; organizationId: string; at: number }
+  /** Ends it, if it has not, and lets go of it. */
+  | { kind: 'delete'; organizationId: string; at: number }
+
+/** The last event of a job. */
+export interface JobDeleted {
+  organizationId: string
+  /** The row of one that had not ended, as it was: its stream is cut off, and those who watch it are to hear of its end. */
+  cancelled?: JobRow
+  at: number
+}
+
+/**
+ * The life of one job. What an attempt says that is no longer the one under way (cancelled, ended, begun anew elsewhere)
+ * makes no fact; the process that runs it sees that by the state.
+ */
+export const jobDecider = <Asked extends JobAsked, Job extends JobRow>(
+  kind: JobKind<Asked, Job>,
+  id: string,
+): Decider<JobState<Job>, JobCommand<Asked>> => ({
+  initial: { row: undefined, isDeleted: false },
+  decide: (command, { row, isDeleted }) => {
+    const { types } = kind
+    if (command.kind === 'request') {
+      if (isDeleted) throw new Failure('not_found')
+      return row === undefined ? [{ type: types.requested, data: command.requested }] : []
+    }
+    if (command.kind === 'delete' || command.kind === 'cancel') return end(kind, command, row)
+    if (row === undefined || !isMeant(command, row)) return []
+    const { kind: what, ...said } = command
+    const type = { start: types.started, progress: types.progressed, finish: types.finished, fail: types.failed }[what]
+    return [{ type, data: { organizationId: row.organizationId, ...said } }]
+  },
+  evolve: ({ row, isDeleted }, happened) => ({
+    row: evolveJob(kind, id, row, happened),
+    isDeleted: isDeleted || happened.type === kind.types.deleted,
+  }),
+})
+
+type Said = Exclude<JobCommand, { kind: 'request' | 'cancel' | 'delete' }>
+
+/** Whether it is said by, or of, the attempt under way. One that is cancelled may still say what it has done. */
+const isMeant = (command: Said, row: JobRow): boolean => {
+  if (command.kind === 'fail') return !hasEnded(row)
+  if (command.kind === 'start') return !hasEnded(row) && command.attempt === row.attempt + 1
+  const isOpen = !hasEnded(row) || (command.kind === 'finish' && row.status === 'cancelled' && row.result === undefined)
+  return isOpen && command.attempt === row.attempt
+}
+
+const end = (
+  { types }: Pick<JobKind, 'types'>,
+  { kind, organizationId, at }: { kind: 'delete' | 'cancel'; organizationId: string; at: number },
+  row: JobRow | undefined,
+): Fact[] => {
+  if (row === undefined || row.organizationId !== organizationId) throw new Failure('not_found')
+  if (kind === 'delete')
+    return [{ type: types.deleted, data: { organizationId, ...(hasEnded(row) ? {} : { cancelled: row }), at } }]
+  return hasEnded(row) ? [] : [{ type: types.cancelled, data: { organizationId, at } }]
+}
+
+/** What a deletion says of a job that had not ended: the row as those who watch it see it last. */
+export const cancelledRow = ({ cancelled, at }: JobDeleted): JobRow | undefined =>
+  cancelled && { ...cancelled, status: 'cancelled', updatedAt: at }
+
+/** Logs what happens to a job as the service says it; ids of events follow from the attempt. */
+export const teller = <Asked extends JobAsked, Job extends JobRow>(
+  log: EventLog,
+  kind: JobKind<Asked, Job>,
+  id: string,
+  attempt: number | 'end' | 'failure',
+): ((command: JobCommand<Asked>) => Promise<JobState<Job>>) => {
+  let told = 0
+  const ids = { next: () => idFrom(kind.kind, id, attempt, told++) }
+  const metadata = { actor: `reactor:${kind.kind}`, $correlationId: id }
+  return async (command) =>
+    (await handleCommand(log, kind.stream(id), jobDecider(kind, id), command, { ids, metadata })).state
+}

@@ -1,0 +1,46 @@
+import { factOf } from '../../kernel/event.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { idOfStream } from '../commands/declared-event.ts'
+import type { Projection } from '../consumers/projection.ts'
+import { evolveJob, type JobAsked, type JobKind, type JobRow } from './job.ts'
+
+/** Every job of a kind until it is deleted: what lists of it answer. */
+export const jobRows = <Asked extends JobAsked, Job extends JobRow>(
+  kind: JobKind<Asked, Job>,
+  table: TableDeclaration,
+): Projection => ({
+  name: table.name,
+  version: table.version,
+  tables: [table],
+  prefixes: [kind.prefix],
+  inputs: Object.values(kind.types),
+  apply: async (event, rows) => {
+    const id = idOfStream(event.stream)
+    const fact = factOf(event)
+    const { organizationId } = fact.data as JobAsked
+    const next = evolveJob(kind, id, await rows.get<Job>(table.name, organizationId, id), fact)
+    if (next === undefined) rows.delete(table.name, organizationId, id)
+    else rows.put(table.name, organizationId, id, next)
+  },
+})
+
+/** The consumer that does the jobs of customers. */
+export const JOBS = 'jobs'
+
+/** What a runner keeps for itself: every job that is not deleted, with what it needs to know of it after a restart. */
+export const JOB_RUNS: TableDeclaration = {
+  name: 'job_runs',
+  version: 1,
+  lives: 'partition',
+  equality: ['hasEnded'],
+  range: ['askedAt'],
+}
+
+export interface JobRunRow extends Row {
+  /** Category of its stream. */
+  prefix: string
+  organizationId: string
+  /** ms since the epoch. */
+  askedAt: number
+  hasEnded: boolean
+}

@@ -1,0 +1,229 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import { type Find, pagesOf, type StoredRow, type TableStore } from '../../engines/table-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import { NO_ORGANIZATION, type RowChange } from '../../kernel/table.ts'
+import { idOfStream } from '../commands/declared-event.ts'
+import { loadState } from '../commands/load-state.ts'
+import { Follower, type FollowerServices, type Lag } from '../consumers/follower.ts'
+import { RowsOverlay } from '../consumers/projection-overlay.ts'
+import { pause, untilDone } from '../consumers/retry.ts'
+import { runAttempt, type JobWork } from './attempt.ts'
+import { hasEnded, type JobAsked, vainAttempts } from './job.ts'
+import { jobDecider, teller } from './life.ts'
+import { JOB_RUNS, type JobRunRow } from './rows.ts'
+import { JobTurns } from './turns.ts'
+
+export interface JobRunnerServices extends Pick<FollowerServices, 'isOurs'> {
+  log: EventLog
+  tables: TableStore
+  clock: Clock
+  logger: Logger
+}
+
+export interface JobRunnerOptions {
+  /** Of its consumer. */
+  name: string
+  works: readonly JobWork[]
+  /** Jobs that run at a time over all organizations. */
+  atOnceMax: number
+  /** How long a job is kept after it was asked for. */
+  keepMs: number
+}
+
+const PAGE_ROWS = 500
+const RETRY_MS = [1_000, 5_000, 30_000, 120_000]
+const SWEEP_MS = 3_600_000
+
+/**
+ * Does jobs, in whichever process owns it: follows their streams, runs what is asked for, organizations in turn, and takes up
+ * again after a restart what had not ended. Aborts what is cancelled, lets go of what was deleted, and deletes what has been
+ * kept its time.
+ */
+export class JobRunner {
+  private readonly services: JobRunnerServices
+  private readonly options: JobRunnerOptions
+  private readonly turns = new JobTurns()
+  private readonly abort = new AbortController()
+  private readonly works = new Map<string, JobWork>()
+  /** Works of what waits or runs, by id. */
+  private readonly open = new Map<string, JobWork>()
+  private readonly running = new Map<string, { abort: AbortController; ended: Promise<void> }>()
+  private follower: Follower | undefined
+  private sweeping: Promise<void> = Promise.resolve()
+  private cancelTimer: () => void = () => undefined
+
+  constructor(services: JobRunnerServices, options: JobRunnerOptions) {
+    this.services = services
+    this.options = options
+    for (const work of options.works) this.works.set(work.kind.prefix, work)
+  }
+
+  get runningCount(): number {
+    return this.running.size
+  }
+
+  async start(): Promise<this> {
+    const { tables } = this.services
+    await tables.declare(JOB_RUNS)
+    this.follower = new Follower(this.services, {
+      name: this.options.name,
+      source: { prefixes: [...this.works.keys()] },
+      begin: () => this.recall(),
+      handle: ({ events }) => this.take(events),
+    }).start(tables)
+    this.sweepLater()
+    return this
+  }
+
+  lag(now: number): Lag[] {
+    return this.follower === undefined ? [] : [this.follower.lag(now)]
+  }
+
+  /** What runs is left as it is: the next start takes it up. */
+  async close(): Promise<void> {
+    this.abort.abort()
+    this.cancelTimer()
+    for (const { abort } of this.running.values()) abort.abort()
+    await Promise.all([this.follower?.close(), this.sweeping, ...[...this.running.values()].map(({ ended }) => ended)])
+  }
+
+  /** Deletes what was asked for too long ago. */
+  async sweep(): Promise<void> {
+    const { log, clock } = this.services
+    const to = clock.now() - this.options.keepMs
+    const question = { range: { field: 'askedAt', to }, sort: { field: 'askedAt', order: 'asc' } as const }
+    for await (const { id, row } of this.rows(question)) {
+      if (this.abort.signal.aborted) return
+      const work = this.works.get(row.prefix)
+      if (work === undefined) continue
+      const tell = teller(log, work.kind, id, 'end')
+      await tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }).catch((error: unknown) => {
+        if (!(error instanceof Failure && error.code === 'not_found')) throw error
+      })
+    }
+  }
+
+  private async recall(): Promise<void> {
+    const question = { where: { hasEnded: false }, sort: { field: 'askedAt', order: 'asc' } as const }
+    for await (const { id, row } of this.rows(question)) this.add(this.works.get(row.prefix), row.organizationId, id)
+    this.runNext()
+  }
+
+  private async *rows(question: Omit<Find, 'limit'>): AsyncGenerator<StoredRow<JobRunRow>> {
+    const scope = this.options.name
+    const paged = { ...question, limit: PAGE_ROWS }
+    for await (const page of pagesOf<JobRunRow>(this.services.tables, JOB_RUNS.name, scope, paged)) yield* page
+  }
+
+  private add(work: JobWork | undefined, organizationId: string, id: string): void {
+    if (work === undefined) return
+    this.open.set(id, work)
+    this.turns.add(organizationId, id)
+  }
+
+  private remove(id: string): void {
+    this.open.delete(id)
+    this.turns.remove(id)
+  }
+
+  private async take(events: readonly RecordedEvent[]): Promise<readonly RowChange[] | undefined> {
+    const { name } = this.options
+    const rows = new RowsOverlay(this.services.tables)
+    for (const event of events) {
+      const id = idOfStream(event.stream)
+      const prefix = event.stream.slice(0, event.stream.length - id.length)
+      const work = this.works.get(prefix) as JobWork
+      const { requested, finished, failed, cancelled, deleted } = work.kind.types
+      if (event.type === requested) {
+        const { organizationId = NO_ORGANIZATION, at = event.loggedAt } = decodeJson<Partial<JobAsked>>(event.data)
+        rows.put(JOB_RUNS.name, name, id, { prefix, organizationId, askedAt: at, hasEnded: false } satisfies JobRunRow)
+        this.add(work, organizationId, id)
+      } else if (event.type === deleted) {
+        await this.letGo(work, event)
+        rows.delete(JOB_RUNS.name, name, id)
+      } else if ([finished, failed, cancelled].includes(event.type)) {
+        const row = await rows.get<JobRunRow>(JOB_RUNS.name, name, id)
+        if (row !== undefined) rows.put(JOB_RUNS.name, name, id, { ...row, hasEnded: true })
+        if (event.type === cancelled) this.running.get(id)?.abort.abort()
+        if (!this.running.has(id)) this.remove(id)
+      }
+    }
+    this.runNext()
+    const changes = rows.take()
+    return changes.length > 0 ? changes : undefined
+  }
+
+  private async letGo(work: JobWork, { stream, revision }: RecordedEvent): Promise<void> {
+    const id = idOfStream(stream)
+    const run = this.running.get(id)
+    run?.abort.abort()
+    await run?.ended
+    this.remove(id)
+    await work.release?.(id)
+    await this.services.log.truncateBefore(stream, revision)
+  }
+
+  private runNext(): void {
+    while (this.running.size < this.options.atOnceMax && !this.abort.signal.aborted) {
+      const id = this.turns.next()
+      if (id === undefined) return
+      const abort = new AbortController()
+      const ended = this.run(this.open.get(id) as JobWork, id, abort.signal).finally(() => {
+        this.running.delete(id)
+        if (!this.abort.signal.aborted) this.remove(id)
+        this.runNext()
+      })
+      this.running.set(id, { abort, ended })
+    }
+  }
+
+  /** Attempts until it has ended, or its signal aborts. */
+  private async run(work: JobWork, id: string, signal: AbortSignal): Promise<void> {
+    const { log, clock } = this.services
+    const { kind } = work
+    for (let failures = 0; !signal.aborted; failures++) {
+      try {
+        const { row } = (await loadState(log, kind.stream(id), jobDecider(kind, id))).state
+        if (row === undefined || hasEnded(row)) return
+        if (vainAttempts(row) >= kind.attemptsMax) return await this.fail(work, id, givenUp(kind.attemptsMax))
+        return await runAttempt({ log, clock, closing: this.abort.signal }, work, row, signal)
+      } catch (error) {
+        if (signal.aborted) return
+        this.failed(error)
+        if (kind.isFinal(error)) return this.untilDone(() => this.fail(work, id, error))
+        await pause(clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], signal)
+      }
+    }
+  }
+
+  private async fail(work: JobWork, id: string, error: unknown): Promise<void> {
+    const { log, clock } = this.services
+    const code = error instanceof Failure ? error.code : 'internal'
+    const { message } = error as Error
+    await work.release?.(id)
+    await teller(log, work.kind, id, 'failure')({ kind: 'fail', code, message, at: clock.now() })
+  }
+
+  private sweepLater(): void {
+    this.cancelTimer = this.services.clock.after(SWEEP_MS, () => {
+      this.sweeping = this.sweep()
+        .catch((error: unknown) => this.failed(error))
+        .finally(() => !this.abort.signal.aborted && this.sweepLater())
+    })
+  }
+
+  private untilDone(run: () => Promise<void>): Promise<void> {
+    const onFailure = (error: unknown): void => this.failed(error)
+    return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure })
+  }
+
+  private failed(error: unknown): void {
+    this.services.logger.error('a job failed', { consumer: this.options.name, error: String(error) })
+  }
+}
+
+const givenUp = (attempts: number): Failure =>
+  new Failure('internal', { message: `It was begun ${attempts} times and never came to its end; ask for less.` })

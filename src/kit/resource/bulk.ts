@@ -1,0 +1,132 @@
+import { breathe } from '../../kernel/breath.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import { isObject, type JsonObject, type JsonSchema } from '../../kernel/json.ts'
+import { idSource } from '../commands/ids.ts'
+import { allWrote } from '../commands/wrote.ts'
+import { envelope, UUID } from '../http/page-members.ts'
+import type { Answer, Wrote } from '../http/route.ts'
+import { originOf, type WriteOrigin, type Written } from './writes.ts'
+
+/** Items of one request. */
+const BULK_MAX = 500
+export const BULK_BYTES_MAX = 4 * 1024 * 1024
+/** Items that are written at a time: they share the appends of the log. */
+const AT_ONCE = 16
+
+/** What was refused of a bulk: the place of the item in the request, and why. */
+export interface Rejected {
+  index: number
+  code: string
+  message: string
+}
+
+/** The schema of a list of items; those of the handler have none, since each is checked by itself. */
+export const bulkItems = (items: JsonSchema = {}): JsonSchema => ({
+  type: 'array',
+  minItems: 1,
+  maxItems: BULK_MAX,
+  items,
+})
+
+const REJECTED: JsonSchema = {
+  type: 'array',
+  items: {
+    type: 'object',
+    properties: { index: { type: 'integer' }, code: { type: 'string' }, message: { type: 'string' } },
+    required: ['index', 'code', 'message'],
+  },
+}
+
+/** The ids of the items that were written. */
+export const BULK_IDS: JsonSchema = { type: 'array', items: UUID }
+
+/** The answer to a bulk: its members beside `rejected`, of which `optional` ones may be absent. */
+export const bulkAnswer = (
+  description: string,
+  members: { [name: string]: JsonSchema },
+  example: object,
+  optional: readonly string[] = [],
+): Answer => ({
+  description,
+  schema: envelope({
+    data: {
+      type: 'object',
+      properties: { ...members, rejected: REJECTED },
+      required: [...Object.keys(members).filter((name) => !optional.includes(name)), 'rejected'],
+    },
+  }),
+  example: { status: true, data: { ...example, rejected: [] } },
+})
+
+interface BulkDone<Done> {
+  /** What was written, in the order of the request. */
+  done: readonly Done[]
+  rejected: readonly Rejected[]
+  wrote: Wrote | undefined
+}
+
+/**
+ * Writes each item by itself, several at a time: one that is refused is listed and leaves the others. Each has ids of its
+ * own, or a repeated request, which finds some of them made, would draw other ids for the rest. Items that share a key of
+ * `keysOf` are written in the order of the request.
+ * @throws Failure of what no item is to blame for, such as engine_down
+ */
+export const writeEach = async <Done extends Written>(
+  request: Parameters<typeof originOf>[0],
+  items: readonly unknown[],
+  write: (item: unknown, origin: WriteOrigin) => Promise<Done>,
+  keysOf: (item: JsonObject) => readonly unknown[] = ({ _id, externalId }) => [_id, externalId],
+): Promise<BulkDone<Done>> => {
+  const origins = items.map((): WriteOrigin => {
+    const ids = idSource(request.now, Buffer.from(request.ids.next()), request.ids.isRepeat)
+    return { ...originOf(request), ids }
+  })
+  const outcomes: (Done | Rejected)[] = new Array(items.length)
+  const turns = new Map<string, Promise<void>>()
+  const inTurn = (index: number): Promise<void> => {
+    const item = items[index]
+    const keys = isObject(item) ? keysOf(item).flatMap((key, i) => (key == null ? [] : [turnOf(i, key)])) : []
+    const before = keys.map((key) => turns.get(key))
+    const turn = async (): Promise<void> => {
+      await Promise.all(before)
+      await breathe()
+      outcomes[index] = await outcomeOf(index, () => write(item, origins[index]))
+    }
+    const done = turn()
+    for (const key of keys) turns.set(key, done)
+    return done
+  }
+  let next = 0
+  const lane = async (): Promise<void> => {
+    while (next < items.length) await inTurn(next++)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+  const done = outcomes.filter((one): one is Done => !('index' in one))
+  const rejected = outcomes.filter((one): one is Rejected => 'index' in one)
+  return { done, rejected, wrote: allWrote(...done.map(({ wrote }) => wrote)) }
+}
+
+const turnOf = (i: number, key: unknown): string => `${i} ${String(key).normalize('NFC').trim().toLowerCase()}`
+
+const outcomeOf = async <Done>(index: number, write: () => Promise<Done>): Promise<Done | Rejected> => {
+  try {
+    return await write()
+  } catch (error) {
+    if (!(error instanceof Failure) || error.status >= 500) throw error
+    return { index, code: error.code, message: error.message }
+  }
+}
+
+/** Refuses names that would change what all objects inherit, which other bodies may not have at all. @throws Failure invalid */
+export const assertPlainNames = (item: unknown): void => {
+  const waiting = [item]
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (typeof value !== 'object' || value === null) continue
+    for (const [name, inner] of Object.entries(value)) {
+      const isPrototype = name === 'constructor' && isObject(inner) && Object.hasOwn(inner, 'prototype')
+      if (name === '__proto__' || isPrototype) throw invalid(`/${name}`, 'is not a known field')
+      waiting.push(inner)
+    }
+  }
+}

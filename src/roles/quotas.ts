@@ -1,0 +1,28 @@
+import { LIMITS, type Limits } from '../config-limits.ts'
+import type { TableStore } from '../engines/table-store.ts'
+import { AUTOMATIONS } from '../features/automations/views.ts'
+import { RECORDS } from '../features/data/views.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Quotas } from '../kit/quotas/quotas.ts'
+import { automations } from '../../projections/automations.ts'
+import { DIRECTORY_NAME } from '../../projections/directory.ts'
+import { NO_SUMS } from '../kit/quotas/uses.ts'
+
+/** Counts rows of the table that has the limit's name, but for these. */
+const TABLES: { [limit: string]: string } = { records: RECORDS }
+
+/** The quotas of all that `LIMITS` bounds. */
+export const quotasOf = (
+  services: { tables: Pick<TableStore, 'find' | 'get' | 'checkpoint'>; clock: Clock },
+  limits: Limits,
+): Quotas =>
+  new Quotas(
+    services,
+    LIMITS.map(({ name, thing }) => ({
+      name,
+      thing,
+      max: limits[name],
+      ...(!Object.hasOwn(NO_SUMS, name) && { table: TABLES[name] ?? name }),
+      consumer: name === AUTOMATIONS.name ? automations.name : DIRECTORY_NAME,
+    })),
+  )

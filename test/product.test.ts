@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'tap'
+import { FEATURES } from '../src/product.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const IMPORTS_MAX = 30
+const FEATURE = /^src\/features\/[^/]+\/feature\.ts$/
+
+const filesBelow = (folder: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name))
+
+const importsOf = (file: string): string[] =>
+  [...readFileSync(join(ROOT, file), 'utf8').matchAll(/^(?:import|\} from|export .* from) .*?'([^']+)'/gm)].map(
+    ([, from]) => from,
+  )
+
+test('each folder of src/features is one entry of the list, and only the list names it', async (t) => {
+  const folders = readdirSync(join(ROOT, 'src/features'))
+  t.equal(FEATURES.length, folders.length, 'the list has every folder')
+  t.equal(new Set(FEATURES).size, FEATURES.length, 'each once')
+  const listed = importsOf('src/product.ts').filter((from) => from.endsWith('/feature.ts'))
+  t.same(
+    listed.filter((from) => from !== './feature.ts').sort(),
+    folders.map((one) => `./features/${one}/feature.ts`),
+  )
+  const files = [...filesBelow('src'), ...filesBelow('projections')]
+  t.ok(files.length > folders.length, 'the walk found the source')
+  for (const file of files) {
+    if (file === 'src/product.ts') continue
+    const named = importsOf(file).filter((from) => FEATURE.test(join(dirname(file), from)))
+    t.same(named, [], `${file} names no feature as a whole`)
+  }
+})
+
+test('no role has more imports than fit on a screen', async (t) => {
+  const files = filesBelow('src/roles')
+  t.ok(files.length > 5, 'the walk found the roles')
+  for (const file of files) t.ok(importsOf(file).length <= IMPORTS_MAX, `${file}: ${importsOf(file).length} imports`)
+})

@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { folderOf } from '../support/folder-of.ts'
+import { atRest } from '../support/lived-in.ts'
+import { PREVIOUS, PREVIOUS_FLAGS } from '../support/previous.ts'
+import { type Service, startService } from '../support/service.ts'
+import { differing, type Owner, type Shown, shownTo } from '../support/shown.ts'
+import { checkRebuilt } from '../support/stream-checks.ts'
+
+const REBUILT = [
+  'directory',
+  'access',
+  'automations',
+  'backtests',
+  'notifications',
+  'automation-runs',
+  'audit-log',
+  'location-history',
+  'transitions',
+  'latest-position',
+  'matcher',
+]
+
+/** Settings of plugins are sealed by the first start: secrets in them are masked, and what the audit log knew of them is taken away. */
+const sealed = (shown: Shown): Shown => ({
+  ...shown,
+  '/plugin-settings': shown['/plugin-settings'].map(({ _id, plugin, isActive }) => ({ _id, plugin, isActive })),
+  '/audit-log': shown['/audit-log'].map(({ changes, address, ...entry }) =>
+    entry.noun === 'pluginSetting' ? entry : { ...entry, changes, address },
+  ),
+})
+
+/** Everything that the owners saw in the previous version is shown to them. */
+const checkShown = async (t: Test, service: Service, folder: string, when: string): Promise<void> => {
+  await atRest(service)
+  const owners = JSON.parse(readFileSync(join(folder, 'shown.json'), 'utf8')) as { owner: Owner; shown: Shown }[]
+  t.equal(owners.length, 2)
+  for (const { owner, shown } of owners) {
+    t.ok(Object.values(shown).flat().length > 150, 'there is something to be shown')
+    t.same(differing(sealed(shown), await shownTo(service, owner, Object.keys(shown))), [], `${owner.email} ${when}`)
+  }
+}
+
+test('a data folder of the previous version opens, and all that it shows can be made of its log', {
+  timeout: 300_000,
+}, async (t) => {
+  const folder = folderOf(t)
+  execFileSync('tar', ['-xzf', PREVIOUS, '-C', folder])
+  const service = await startService(join(folder, 'data'), PREVIOUS_FLAGS)
+  t.teardown(() => service.kill())
+  await checkShown(t, service, folder, 'sees all')
+  await checkRebuilt(t, service.data, REBUILT)
+  await checkShown(t, service, folder, 'sees all of it built anew')
+  t.equal(await service.stop(), 0)
+})
+
+test('a backup of the previous version is restored', { timeout: 300_000 }, async (t) => {
+  const folder = folderOf(t)
+  execFileSync('tar', ['-xzf', PREVIOUS, '-C', folder])
+  const restored = join(folder, 'restored')
+  execFileSync(process.execPath, ['dist/src/main.js', 'restore', join(folder, 'backup'), '--data', restored])
+  const service = await startService(restored, PREVIOUS_FLAGS)
+  t.teardown(() => service.kill())
+  await checkShown(t, service, folder, 'sees all of a backup')
+  t.equal(await service.stop(), 0)
+})
