@@ -62,8 +62,10 @@ const opened = (port: Port, { options, http, sockets, limits }: Parts): Ingress 
     port.stopListening()
     http.isClosing = true
     sockets.isClosing = true
-    return Promise.race([http.drained(), new Promise<void>((resolve) => options.clock.after(withinMs, resolve))])
+    return drained(withinMs)
   }
+  const drained = (withinMs: number): Promise<void> =>
+    Promise.race([http.drained(), new Promise<void>((resolve) => options.clock.after(withinMs, resolve))])
   const close = async (): Promise<void> => {
     const answered = stopAccepting(limits.closeTimeoutMs)
     sockets.closeAll()
@@ -71,6 +73,8 @@ const opened = (port: Port, { options, http, sockets, limits }: Parts): Ingress 
     // What was written last leaves before the connections are cut.
     await pause(FLUSH_MS)
     port.close()
+    // A request that came meanwhile has begun to write: the engines close after it.
+    await drained(limits.closeTimeoutMs)
   }
   return { stopAccepting, close: () => (closing ??= close()) }
 }

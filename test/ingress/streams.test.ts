@@ -1,4 +1,6 @@
 import { test } from 'tap'
+import { DEFAULT_LIMITS } from '../../src/ingress/options.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { openDoor, rawClient, simpleRoute, waitFor } from './support.ts'
 
 const CHUNK = Buffer.alloc(64 * 1024, 'a')
@@ -184,5 +186,29 @@ test('closing waits for requests under way and refuses new ones', async (t) => {
   const answer = await running
   t.equal(answer.status, 200)
   t.equal(answer.headers.get('connection'), 'close')
+  await closed
+})
+
+test('closing ends only after a request whose connection it has cut', async (t) => {
+  const clock = new FakeClock()
+  let finish = (): void => undefined
+  let isRunning = false
+  const routes = [
+    simpleRoute({}, () => {
+      isRunning = true
+      return new Promise((resolve) => {
+        finish = () => resolve({ body: { data: 'done' } })
+      })
+    }),
+  ]
+  const door = await openDoor(t, { routes, clock })
+  const running = fetch(`${door.url}/api/v3/thing`)
+  await waitFor(() => isRunning, 'under way')
+  let isClosed = false
+  const closed = door.ingress.close().then(() => (isClosed = true))
+  clock.advance(DEFAULT_LIMITS.closeTimeoutMs)
+  await t.rejects(running, 'it waited so long for its answer')
+  t.notOk(isClosed, 'what the handler writes still has its engines')
+  finish()
   await closed
 })
