@@ -7,6 +7,7 @@ import type { Uploads } from '../../kit/files/uploads.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
+import { rangedAnswers } from '../../kit/http/send-ranged.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import type { FileHolders, FoundAttachment } from './views.ts'
 
@@ -34,29 +35,7 @@ const readRoute = (services: FileServices): Route =>
     tag: TAG,
     access: 'user',
     params: PARAMS,
-    answers: {
-      200: {
-        description: 'The file, of the type that its bytes have.',
-        contentType: '*/*',
-        headers: ['ETag', 'Content-Disposition', 'Accept-Ranges'],
-      },
-      206: {
-        description: 'The part that `Range` asks for.',
-        contentType: '*/*',
-        headers: ['ETag', 'Content-Disposition', 'Accept-Ranges', 'Content-Range'],
-      },
-      304: { description: 'It is the file that `If-None-Match` names.' },
-      416: {
-        description: '`Range` begins behind the end of the file.',
-        headers: ['Content-Range'],
-        schema: {
-          type: 'object',
-          properties: { status: { const: false }, message: { type: 'string' }, code: { const: 'invalid' } },
-          required: ['status', 'message', 'code'],
-        },
-        example: { status: false, message: '/Range must begin within the 70 bytes of the file', code: 'invalid' },
-      },
-    },
+    answers: rangedAnswers('The file, of the type that its bytes have.', '*/*', ['Content-Disposition']),
     handler: async (request) => {
       const { file, holder } = await findFile(services, userOf(request), request.params.fileId, 'view')
       return sendFile(services.files, request, { ...file, key: uploadKey(holder, file.upload) })
