@@ -38,7 +38,9 @@ const openOffice = async (state: State) => {
   const ada = await person('ada', 'fieldUser')
   const userId = (await send('GET', '/user'))._id as string
   const [flow] = await send('GET', '/flows?key=delivery')
-  const task = (title: string, more: object = {}) => send('POST', '/task', { flowId: flow._id, title, hubId, ...more })
+  const assigneeIds = [ada.id]
+  const task = (title: string, more: object = {}) =>
+    send('POST', '/task', { flowId: flow._id, title, hubId, assigneeIds, ...more })
   const automate = (details: Json, title: string, by = token): Promise<Json> =>
     send('POST', '/automation', bodyOf(details, title), by)
   const runsOf = (automationId: string): Promise<Json[]> => send('GET', `/automation-log?automationId=${automationId}`)
@@ -158,6 +160,7 @@ test('what bounds notifications', { timeout: 900_000 }, async (t) => {
   const state = await opened(t)
   await t.test('a chat that is gone, or asks for time', async (t) => chatsThatRefuse(t, state))
   await t.test('what their editor may not see', async (t) => whatIsHidden(t, state))
+  await t.test('the people concerned', async (t) => whoIsConcerned(t, state))
   await t.test('what they cannot be is refused at once', async (t) => whatIsRefused(t, state))
 })
 
@@ -229,6 +232,61 @@ const whatIsHidden = async (t: Test, state: State): Promise<void> => {
   t.match(await ended(gone._id), [{ status: 'dead', attempts: [{ error: 'the user is not active' }] }])
 }
 
+/** Those whom the event names, a role, and an address in a component; nobody who may not see the task. */
+const whoIsConcerned = async (t: Test, state: State): Promise<void> => {
+  const { ada, userId, person, send, task, automate, ended, mails, told } = await openOffice(state)
+  const bob = await person('bob', 'fieldUser')
+  const [{ _id: drivers }] = await send('GET', '/roles?key=fieldUser')
+  const flow = await send('POST', '/flow', {
+    name: 'Parcel',
+    steps: [{ id: 's', name: 'S', components: [{ id: 'mail', type: 'text', label: 'Mail' }] }],
+  })
+  const text = '{{task.title}}'
+  const inApp = await automate(
+    { channel: 'inApp', to: [{ ref: 'task.createdBy.id' }, { roleId: drivers.toUpperCase() }, bob.id], text },
+    'Mine',
+  )
+  t.same(inApp.automationDetails.to, [{ ref: 'task.createdBy.id' }, { roleId: drivers }, bob.id])
+  const to = [{ ref: 'task.components.mail' }, { ref: 'task.assigneeIds' }]
+  const mail = await automate({ channel: 'email', to, subject: text, text }, 'Mine')
+  const arabic = { language: 'ar' }
+  await send('PATCH', '/user', arabic, ada.token)
+  await task('Mine', { flowId: flow._id, components: { mail: 'customer@shop.example' } })
+  t.match(await ended(inApp._id), [{ status: 'succeeded' }])
+  t.equal((await told()).length, 1, 'who has the task')
+  t.equal((await told(undefined)).length, 1, 'who made it')
+  t.same(await told(bob.token), [], 'bob does not see it')
+  t.match(await ended(mail._id), [{ status: 'succeeded' }])
+  const sent = mails().filter(({ headers }) => headers.subject === 'Mine')
+  t.same(sent.map(({ headers }) => headers.to).sort(), [ada.email, 'customer@shop.example'].sort())
+  t.match(sent.find(({ headers }) => headers.to === ada.email)?.html, '<html lang="ar" dir="rtl">')
+  t.match(sent.find(({ headers }) => headers.to !== ada.email)?.html, '<html lang="en" dir="ltr">')
+  await task('Mine 2', { flowId: flow._id, components: { mail: 'root@printer.local' }, assigneeIds: [] })
+  const [run] = await ended(mail._id, 2)
+  const error = 'task.components.mail is not a user or a public e-mail address'
+  t.match(run, { status: 'dead', attempts: [{ error }] })
+
+  const refused = async (details: Json, path: string): Promise<void> => {
+    const body = bodyOf({ channel: 'email', text: 'x', ...details })
+    const answer = await call(state.service, 'POST', '/automation', { token: bob.token, body })
+    t.equal(answer.status, 403, 'who may not edit automations')
+    const { status, json } = await refusedBy(body)
+    t.match({ status, json }, { status: 400, json: { errors: [{ path: `/automationDetails${path}` }] } }, path)
+  }
+  const [{ permissions }] = await send('GET', '/roles?key=admin')
+  const blind = await person('unseeing', '', { permissions: permissions.filter((one: string) => one !== 'view/user') })
+  const refusedBy = (body: Json) => call(state.service, 'POST', '/automation', { token: blind.token, body })
+  await refused({ to: { roleId: drivers } }, '/to')
+  await refused({ to: { roleId: userId } }, '/to')
+  await refused({ to: { ref: 'task.nothing' } }, '/to')
+  await refused({ to: { ref: 'record.values.mail' } }, '/to')
+  await refused({ to: [{ ref: 'task.__proto__' }] }, '/to/0')
+  await refused({ to: [{ ref: 'task.assigneeIds', roleId: drivers }] }, '/to/0')
+  await refused({ to: [{ ref: 'old.task.assigneeIds' }] }, '/to/0')
+  await refused({ to: [{ ref: 'task.assigneeIds' }, { ref: 'task.assigneeIds' }] }, '/to')
+  await refused({ channel: 'chat', to: { ref: 'task.components.mail' } }, '/to')
+}
+
 const whatIsRefused = async (t: Test, state: State): Promise<void> => {
   const { ada, token } = await openOffice(state)
   const outsider = await signUp(state.service, 'Outsider')
@@ -244,7 +302,7 @@ const whatIsRefused = async (t: Test, state: State): Promise<void> => {
   await refused({ ...inApp, more: 1 }, '/more')
   await refused({ ...inApp, to: [] }, '/to')
   await refused({ ...inApp, to: [ada.id, ada.id] }, '/to')
-  await refused({ ...inApp, to: Array.from({ length: 21 }, (_, i) => `x${i}`) }, '/to')
+  await refused({ ...inApp, to: Array.from({ length: 201 }, (_, i) => `x${i}`) }, '/to')
   await refused({ ...inApp, to: [ada.id, stranger] }, '/to/1')
   await refused({ ...inApp, to: 'somebody@example.com' }, '/to')
   await refused({ ...inApp, channel: 'email', to: 'a@b.example, c@d.example' }, '/to')

@@ -39,7 +39,7 @@ const details: Field = {
       'createTask: `{flowId, hubId?, task}`, without a hub that of the event; createAndAssignTask: the same with `assigneeIds` or `teamId`.',
       "moveTask: `{hubId}`; assignTask: `{assigneeIds}` or `{teamId}`; updateTask: `{components}`; all three of the event's task.",
       'createOrUpdateDataSource: `{dataTypeId, values}`, matched by the primary key.',
-      'notification: `{channel: email|chat|inApp, to, subject?, text}`: `to` is one recipient or an array of at most 20 (ids of users, for email also addresses, for chat urls of incoming webhooks, which are answered without what is secret in them); `subject` and `text` are Mustache templates.',
+      'notification: `{channel: email|chat|inApp, to, subject?, text}`: `to` is one recipient or an array of at most 200: ids of users, `{roleId}`, `{ref: path}` to users or, for email, to an address, for email also addresses, for chat only urls of incoming webhooks, which are answered without what is secret in them; users who may not see what the event is about are left out; `subject` and `text` are Mustache templates.',
       'webhook: `{url, headers}`; headers as an array of `{key, value}` or as an object. Their values are answered as `***`, and `***` sent back keeps the value. The create answers `secret`, once.',
       'A value, at any depth of `task`, `components` and `values`, and `hubId`, `teamId` and `assigneeIds`, is static, `{ref: path}` into the data of the event, or `{fromDataSource: field}` of the record of its task.',
     ].join('\n'),

@@ -49,7 +49,7 @@ export interface AutomationContent {
   names?: Names
 }
 
-export type NamedResource = 'flows' | 'hubs' | 'dataTypes' | 'teams' | 'users'
+export type NamedResource = 'flows' | 'hubs' | 'dataTypes' | 'teams' | 'users' | 'roles'
 
 /** Ids of records, by resource. */
 export type Names = { [resource in NamedResource]?: string[] }

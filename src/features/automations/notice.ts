@@ -3,7 +3,7 @@ import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { DATA_TYPES } from '../data/views.ts'
 import { FLOWS } from '../flows/views.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
-import { HUBS_TABLE, USERS_TABLE } from '../identity/views.ts'
+import { HUBS_TABLE, ROLES_TABLE, USERS_TABLE } from '../identity/views.ts'
 import type { ActionTypes } from './action-type.ts'
 import { EVENTS } from './event-table.ts'
 import { isGeofenceEvent } from './events.ts'
@@ -57,6 +57,7 @@ const TABLES = {
   dataTypes: DATA_TYPES,
   hubs: HUBS_TABLE,
   users: USERS_TABLE,
+  roles: ROLES_TABLE,
   teams: 'teams',
 }
 type Named = { [table in keyof typeof TABLES]: readonly string[] }
@@ -66,13 +67,14 @@ const namedBy = ({ geofenceGroupId, names = {}, rules }: AutomationRow): Named =
     const value = rules.fields[key]
     return typeof value === 'string' ? [value] : []
   }
-  const { flows = [], dataTypes = [], hubs = [], users = [], teams = [] } = names
+  const { flows = [], dataTypes = [], hubs = [], users = [], roles = [], teams = [] } = names
   return {
     groups: geofenceGroupId === undefined ? [] : [geofenceGroupId],
     flows: [...flows, ...ofRule('task.flowId')],
     dataTypes: [...dataTypes, ...ofRule('record.dataTypeId')],
     hubs: [...hubs, ...ofRule('task.hubId')],
     users,
+    roles,
     teams,
   }
 }
@@ -114,11 +116,11 @@ const reasonOf = (
 }
 
 const goneOf = (row: AutomationRow, editor: UserCaller, known: ReadonlySet<string>): NoticeReason | undefined => {
-  const { flows, dataTypes, hubs, users, teams } = namedBy(row)
+  const { flows, dataTypes, hubs, users, roles, teams } = namedBy(row)
   const isGone = (id: string): boolean => !known.has(id)
   if (flows.some(isGone)) return 'flowGone'
   if (dataTypes.some(isGone)) return 'dataTypeGone'
   if (hubs.some((id) => isGone(id) || !seesHubs(editor, [id]))) return 'hubGone'
-  const people = [...users, ...teams]
+  const people = [...users, ...roles, ...teams]
   return people.length > 0 && people.every(isGone) ? 'peopleGone' : undefined
 }

@@ -82,7 +82,8 @@ export const attemptRun = async (
   const data = await seen.data(editor)
   const at = clock.now()
   const begunMs = clock.monotonic()
-  const outcome = await action.attempt({ automation, details, run, isFirst, editor, data })
+  const isSeenBy = (user: UserCaller): boolean => seen.isFor(user)
+  const outcome = await action.attempt({ automation, details, run, isFirst, editor, data, isSeenBy })
   if (outcome.kind === 'hidden') return 'hidden'
   const attempt = attemptOf(options, run, outcome, at, Math.round(clock.monotonic() - begunMs))
   return { outcome, attempt, isOutside: action.isOutside(details) }

@@ -43,6 +43,7 @@ export const dryRun = async (options: DryRunOptions, automation: AutomationRow, 
     run: { runId: idFrom('sample', _id, now), sequence: 1, trigger, owedAt: now },
     editor,
     data: await sampleData(options.directory, automation, trigger, editor),
+    isSeenBy: () => true,
   })
 }
 

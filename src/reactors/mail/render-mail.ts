@@ -1,19 +1,20 @@
 import mustache from 'mustache'
 import type { Mail } from '../../engines/mailer.ts'
+import { ar } from './texts/ar.ts'
 import { de } from './texts/de.ts'
 import { en } from './texts/en.ts'
 import type { MailKind, MailTexts, MailView } from './texts/mail-text.ts'
 import { pl } from './texts/pl.ts'
 
 /** Languages that mails are written in; whoever speaks another one gets English. */
-export const MAIL_LANGUAGES: { readonly [language: string]: MailTexts } = { en, de, pl }
+export const MAIL_LANGUAGES: { readonly [language: string]: MailTexts } = { en, de, pl, ar }
 
 const LAYOUT = `<!doctype html>
-<html lang="{{language}}">
+<html lang="{{language}}" dir="{{direction}}">
 <body style="margin:0;padding:24px;background:#f4f6f8;font:16px/1.5 system-ui,sans-serif;color:#16202c">
 <div style="max-width:560px;margin:0 auto;padding:24px;background:#fff;border-radius:8px">
 {{#lines}}
-<p style="white-space:pre-line">{{.}}</p>
+<p dir="auto" style="white-space:pre-line">{{.}}</p>
 {{/lines}}
 {{#link}}
 <p><a href="{{link}}" style="display:inline-block;padding:10px 18px;border-radius:6px;background:#0d1520;color:#fff;text-decoration:none">{{button}}</a></p>
@@ -59,7 +60,13 @@ export const htmlOf = (view: {
   link?: string
   button?: string
   end: string
-}): string => mustache.render(LAYOUT, view, {}, { escape: escapeHtml })
+}): string => mustache.render(LAYOUT, { ...view, direction: directionOf(view.language) }, {}, { escape: escapeHtml })
+
+const RIGHT_TO_LEFT = ['ar', 'fa', 'he', 'ur']
+
+/** Direction in which a language is written. */
+const directionOf = (language: string): 'ltr' | 'rtl' =>
+  RIGHT_TO_LEFT.includes(language.toLowerCase().split('-')[0]) ? 'rtl' : 'ltr'
 
 const ENTITIES: { [character: string]: string } = {
   '&': '&amp;',

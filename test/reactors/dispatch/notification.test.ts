@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import { ACCESS_IDENTITIES, ACCESS_USERS } from '../../../src/features/identity/views.ts'
+import { ACCESS_IDENTITIES, ACCESS_ROLES, ACCESS_USERS } from '../../../src/features/identity/views.ts'
 import type { HttpCaller, HttpOutcome } from '../../../src/engines/http-caller.ts'
 import type { Mail, MailOutcome } from '../../../src/engines/mailer.ts'
 import { notificationStream } from '../../../src/features/notifications/events.ts'
@@ -19,7 +19,8 @@ const USER = idFrom('user', 'one')
 const open = async (t: Test) => {
   const services = await openServices(folderOf(t))
   t.teardown(() => services.close())
-  for (const table of [ACCESS_USERS, ACCESS_IDENTITIES, { name: 'organizations', version: 1 }])
+  const users = { name: 'users', version: 1, equality: ['roleId', 'status'] }
+  for (const table of [ACCESS_USERS, ACCESS_ROLES, ACCESS_IDENTITIES, users, { name: 'organizations', version: 1 }])
     await services.tables.declare(table)
   const user = { identityId: 'i', email: 'typed@example.com', status: 'active', roleId: 'r', hubIds: [], teamIds: [] }
   const put = (table: string, scope: string, id: string, row: object) =>
@@ -63,6 +64,7 @@ const open = async (t: Test) => {
     isFirst: false,
     editor: callerWith(['view/user'], { organizationId: ORGANIZATION }),
     data: { task: {}, ...data },
+    isSeenBy: () => true,
   })
   return { ...services, put, mails, calls, says, action, workOf }
 }
@@ -101,13 +103,15 @@ test('whoever is no active user any more is passed over, and nobody left ends th
 })
 
 test('addresses that no user has confirmed get so many mails a day, confirmed ones more', async (t) => {
-  const { action, workOf, mails, put, clock } = await open(t)
+  const { action, workOf, mails, put, clock, tables, keyring } = await open(t)
   const foreign = (n: number) => action.attempt(workOf(`f${n}`, { channel: 'email', to: `p${n % 5}@x.example` }))
+  const key = `automation-mail-${keyring.hmac('mail-limits', `foreign:${ORGANIZATION}`).toString('base64url')}`
+  for (let n = 0; n < 1_990; n++) await tables.increment(NO_ORGANIZATION, key, 86_400_000)
   let sent = 0
-  for (let n = 0; n < 210; n++) sent += (await foreign(n)).kind === 'done' ? 1 : 0
-  t.equal(sent, 200)
+  for (let n = 0; n < 15; n++) sent += (await foreign(n)).kind === 'done' ? 1 : 0
+  t.equal(sent, 10)
   const over = await foreign(500)
-  t.match(over, { kind: 'failed', error: /over the limit: (200|50) mails/ })
+  t.match(over, { kind: 'failed', error: /over the limit: 2000 mails/ })
   t.ok(over.kind === 'failed' && (over.retryAfterMs ?? 0) > 80_000_000, 'until the next day')
   const toUser = () => action.attempt(workOf('u', { channel: 'email', to: USER }))
   t.match(await toUser(), { kind: 'failed' }, 'what somebody typed for a user proves nothing')
@@ -206,4 +210,87 @@ test('each chat gets the form that it takes, with values that are plain text', (
   t.ok(isRefusedBy('teams', 'Webhook message delivery failed with error: 429'))
   t.notOk(isRefusedBy('slack', 'Webhook message delivery failed'))
   t.end()
+})
+
+test('people of a role and of the event are told, each once, but for those who do not see it', async (t) => {
+  const { action, workOf, put, mails } = await open(t)
+  const people = ['ada', 'bob', 'cy', 'dora'].map((name) => ({ name, id: idFrom('user', name) }))
+  for (const { name, id } of people) {
+    const common = { email: `${name}@example.com`, status: 'active', roleId: 'drivers' }
+    await put(ACCESS_USERS.name, ORGANIZATION, id, { ...common, identityId: name, hubIds: [], teamIds: [] })
+    await put('users', ORGANIZATION, id, { ...common, _id: id })
+  }
+  await put('users', ORGANIZATION, idFrom('user', 'left'), { roleId: 'drivers', status: 'disabled' })
+  const [ada, bob, cy, dora] = people.map(({ id }) => id)
+  const to = [
+    { ref: 'task.assigneeIds' },
+    { roleId: 'drivers' },
+    { ref: 'task.components.mail' },
+    { ref: 'task.createdBy.id' },
+    bob,
+  ]
+  const data = {
+    task: {
+      assigneeIds: [ada, ada.toUpperCase(), idFrom('user', 'nobody')],
+      components: { mail: 'customer@shop.example' },
+      createdBy: { type: 'user', id: dora },
+    },
+  }
+  const work: Work = { ...workOf('people', { channel: 'email', to }, data), isSeenBy: ({ userId }) => userId !== cy }
+  t.match(await action.attempt(work), { kind: 'done' })
+  const expected = ['ada@example.com', 'bob@example.com', 'customer@shop.example', 'dora@example.com']
+  t.same(mails.map((mail) => mail.to).sort(), expected)
+  t.match(await action.attempt(work), { kind: 'done' })
+  t.equal(mails.length, 4, 'each is told once')
+
+  const blind = { ...work, editor: callerWith([], { organizationId: ORGANIZATION, userId: ada }) }
+  t.match(await action.attempt(blind), { kind: 'hidden' }, 'who does not see users names no role')
+  const own = { ...workOf('own', { channel: 'email', to: [to[0], to[2], to[3]] }, data), editor: blind.editor }
+  t.match(await action.attempt(own), { kind: 'done' })
+  t.same(mails.slice(4).map((mail) => mail.to).sort(), ['ada@example.com', 'customer@shop.example'])
+})
+
+test('a ref to what is no address, or to very many, does no harm', async (t) => {
+  const { action, workOf, put, mails } = await open(t)
+  const sent = (run: string, mail: unknown) =>
+    action.attempt(workOf(run, { channel: 'email', to: { ref: 'task.components.mail' } }, { task: { components: { mail } } }))
+  const bad = [
+    'a@x.example\r\nBcc: b@x.example',
+    'a@x.example\n',
+    'a@localhost',
+    'a@db.internal',
+    'a@[127.0.0.1]',
+    'a@x.example, b@x.example',
+    'A <a@x.example>',
+    '\u202ea@x.example',
+    'a\u0000@x.example',
+    'x'.repeat(1_000_000),
+    7,
+    { mail: 'a@x.example' },
+  ]
+  for (const [i, mail] of bad.entries())
+    t.match(await sent(`bad${i}`, mail), {
+      kind: 'failed',
+      ends: 'run',
+      error: 'task.components.mail is not a user or a public e-mail address',
+    })
+  t.equal(mails.length, 0)
+  for (const [i, mail] of [undefined, null, '', []].entries())
+    t.match(await sent(`none${i}`, mail), { kind: 'done', answer: 'Nobody is there to tell.' })
+
+  const roleId = 'many'
+  for (let n = 0; n < 230; n++) {
+    const id = idFrom('user', roleId, n)
+    const common = { email: `u${n}@example.com`, status: 'active', roleId }
+    await put(ACCESS_USERS.name, ORGANIZATION, id, { ...common, identityId: 'i', hubIds: [], teamIds: [] })
+    await put('users', ORGANIZATION, id, { ...common, _id: id })
+  }
+  await put(ACCESS_IDENTITIES.name, NO_ORGANIZATION, 'i', { verifiedEmail: 'mine@example.com' })
+  const told = await action.attempt(workOf('many', { channel: 'email', to: { roleId } }))
+  t.match(told, { kind: 'done', answer: 'Only the first 200 are told.' })
+  t.equal(mails.length, 200)
+  const million: string[] = new Array(1_000_000).fill(idFrom('user', roleId, 0))
+  for (let n = 0; n < 230; n++) million[n] = idFrom('user', roleId, n)
+  const users = workOf('million', { channel: 'inApp', to: { ref: 'task.assigneeIds' } }, { task: { assigneeIds: million } })
+  t.match(await action.attempt(users), { kind: 'done', answer: 'Only the first 200 are told.' })
 })

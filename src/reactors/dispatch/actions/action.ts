@@ -17,6 +17,8 @@ export interface Work {
   editor: UserCaller
   /** As far as the editor may see it; paths of values and templates are looked up in `rulesData` of it. */
   data: EventData
+  /** Whether a user may see what the event is about, as things are now. */
+  isSeenBy(user: UserCaller): boolean
 }
 
 export type Outcome =

@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000
 /** Mails of automations that one organization may have sent in a day to its users, by addresses that they have confirmed. */
 const OWN_MAX = 10_000
 /** And to all other addresses. */
-const FOREIGN_MAX = 200
+const FOREIGN_MAX = 2_000
 /** To one such address: another organization's mails to it count apart, so that none silences the alerts of another. */
 const ONE_FOREIGN_MAX = 50
 

@@ -1,6 +1,8 @@
 import type { Mailer } from '../../../engines/mailer.ts'
 import { identityOf } from '../../../features/identity/authenticate.ts'
-import { ACCESS_USERS, type AccessUserRow, ORGANIZATIONS_TABLE } from '../../../features/identity/views.ts'
+import { ACCESS_USERS, type AccessUserRow, ORGANIZATIONS_TABLE, USERS_TABLE } from '../../../features/identity/views.ts'
+import type { JsonObject } from '../../../kernel/json.ts'
+import type { Row } from '../../../kernel/table.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { formatTime } from '../../../kit/http/request-context.ts'
 import { htmlOf } from '../../mail/render-mail.ts'
@@ -10,6 +12,7 @@ import { chatFormOf, isRefusedBy } from './chat-message.ts'
 import { type InsideServices, isId, originOf } from './inside.ts'
 import { MailAllowance } from './mail-allowance.ts'
 import type { NotificationChannel } from './notification-details.ts'
+import { GONE } from './notification-recipients.ts'
 import { chatRequestBody, notificationText } from './notification-text.ts'
 import { TellUser } from './tell-user.ts'
 import type { WebhookServices } from './webhook.ts'
@@ -37,7 +40,7 @@ export const channelsOf = (services: NotificationServices): { [channel in Notifi
 }
 
 /** Whoever is no active user any more is passed over where others are told. */
-export const GONE_USER: Told & { kind: 'refused' } = { kind: 'refused', error: 'the user is not active' }
+const GONE_USER: Told = { kind: 'refused', error: GONE }
 
 const notify = async (services: NotificationServices, users: TellUser, work: Work, userId: string): Promise<Told> => {
   const { automation, run } = work
@@ -73,10 +76,21 @@ const mailTo = async (
     to: reached.address,
     subject,
     text: `${text}\n\n-- \n${end}\n`,
-    html: htmlOf({ language: 'en', lines: text.split(/\n{2,}/), end }),
+    html: htmlOf({ language: await languageOf(services, recipient, organization), lines: text.split(/\n{2,}/), end }),
     at: run.trigger.at,
   })
   return outcome.kind === 'sent' ? { kind: 'done' } : outcome
+}
+
+/** The reader's own, otherwise that of the organization. */
+const languageOf = async (
+  { tables }: NotificationServices,
+  recipient: string,
+  organization: Row | undefined,
+): Promise<string> => {
+  const user = isId(recipient) ? await tables.get(USERS_TABLE, String(organization?._id), recipient) : undefined
+  const settings = organization?.settings as JsonObject | undefined
+  return String(user?.language ?? settings?.language ?? 'en')
 }
 
 const foreign = (address: string) => ({ address, isForeign: true })
@@ -100,7 +114,7 @@ const activeUser = async (
 
 const DEADLINE_MS = 15_000
 const ANSWER_BYTES_MAX = 1024
-const GONE = 410
+const STATUS_GONE = 410
 
 const postTo = async ({ caller, clock }: NotificationServices, work: Work, url: string): Promise<Told> => {
   const headers = ['content-type', 'application/json', 'user-agent', 'Waymark-Notifications/1']
@@ -109,7 +123,7 @@ const postTo = async ({ caller, clock }: NotificationServices, work: Work, url: 
   if (outcome.kind === 'failed') return outcome
   const { statusCode, answer, retryAfter } = outcome
   const seen = { statusCode, ...(answer !== '' && { answer }) }
-  if (statusCode === GONE) return { kind: 'refused', error: 'the chat is gone', ...seen, isGone: true }
+  if (statusCode === STATUS_GONE) return { kind: 'refused', error: 'the chat is gone', ...seen, isGone: true }
   if (statusCode >= 200 && statusCode < 300 && !isRefusedBy(chatFormOf(url), answer)) return { kind: 'done', ...seen }
   return { kind: 'failed', ...seen, retryAfterMs: retryAfterMs(retryAfter, clock.now()) }
 }

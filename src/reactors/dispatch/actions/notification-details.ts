@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import { isRecipient } from '../../../kernel/recipient.ts'
 import type { HttpCaller } from '../../../engines/http-caller.ts'
 import type { Details, DetailsContext } from '../../../features/automations/action-type.ts'
-import { USERS_TABLE } from '../../../features/identity/views.ts'
+import { ROLES_TABLE, USERS_TABLE } from '../../../features/identity/views.ts'
 import type { UserCaller } from '../../../kernel/caller.ts'
 import { assertNoFaults, type FieldError, invalid } from '../../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../../kernel/json.ts'
+import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import { textFault } from '../../../kernel/text.ts'
 import { NAMES_NOTHING } from '../../../kit/resource/references.ts'
 import { templateFault } from '../../../kit/values/template.ts'
@@ -13,35 +14,47 @@ import { DETAILS_PATH, isId, membersOf } from './inside.ts'
 const CHANNELS = ['email', 'chat', 'inApp'] as const
 export type NotificationChannel = (typeof CHANNELS)[number]
 
+/**
+ * The id of a user, for the channel `email` also an address, for `chat` a url; the users of a role; or the users or the
+ * address at a path in the data of the event.
+ */
+export type Recipient = string | { roleId: string } | { ref: string }
+
 export interface NotificationDetails {
   channel: NotificationChannel
-  /** Ids of users; of the channel `email` also addresses, of `chat` urls. */
-  to: string | string[]
+  to: Recipient | Recipient[]
   subject?: string
   text: string
 }
 
-const RECIPIENTS_MAX = 20
+/** People that one run tells. */
+export const RECIPIENTS_MAX = 200
 const SUBJECT_CHARS_MAX = 500
 const TEXT_CHARS_MAX = 10_000
 const URL_CHARS_MAX = 2_048
+const REF_CHARS_MAX = 200
 /** Stands for what is secret in the url of a chat; sent back it keeps the url. */
 const MASK = '/***'
 
-export const recipientsOf = (details: Details): string[] => [(details as unknown as NotificationDetails).to].flat()
+export const recipientsOf = (details: Details): Recipient[] => [(details as unknown as NotificationDetails).to].flat()
+
+/** Urls of chats. */
+export const chatsOf = (details: Details): string[] => recipientsOf(details).filter((one) => typeof one === 'string')
 
 /** The details as anybody may read them: whoever knows the url of a chat may write to it. */
 export const shownDetails = (details: Details): JsonObject => {
   const { channel, to } = details as unknown as NotificationDetails
   if (channel !== 'chat') return details
-  return { ...details, to: Array.isArray(to) ? to.map(maskedUrl) : maskedUrl(to) }
+  const urls = chatsOf(details).map(maskedUrl)
+  return { ...details, to: Array.isArray(to) ? urls : urls[0] }
 }
 
 export const maskedUrl = (url: string): string => new URL(url).origin + MASK
 
 /** Nobody has told what they do not see, nor sees: others are named by whoever may see users. */
-export const mayName = ({ userId, permissions }: UserCaller, recipients: readonly string[]): boolean =>
-  permissions.has('view/user') || recipients.every((one) => !isId(one) || one === userId)
+export const mayName = ({ userId, permissions }: UserCaller, recipients: readonly Recipient[]): boolean =>
+  permissions.has('view/user') ||
+  recipients.every((one) => (typeof one === 'string' ? !isId(one) || one === userId : 'ref' in one))
 
 /** @throws Failure invalid */
 export const checkNotification = async (
@@ -54,7 +67,7 @@ export const checkNotification = async (
   const channel = details.channel as NotificationChannel
   if (!CHANNELS.includes(channel)) throw invalid(`${DETAILS_PATH}/channel`, `must be one of ${CHANNELS.join(', ')}`)
   const known = before?.channel === channel ? recipientsOf(before) : []
-  const to = channel === 'chat' ? unmasked(details.to, known) : lowerIds(details.to)
+  const to = channel === 'chat' ? unmasked(details.to, chatsOf(before ?? {})) : lowerIds(details.to)
   const faults: FieldError[] = [
     ...templateFaults(context, details.subject, 'subject'),
     ...templateFaults(context, details.text, 'text'),
@@ -83,7 +96,10 @@ const templateFaults = (
 
 /** Ids in the form in which they are kept; what is no text is refused later. */
 const lowerIds = (to: Json): Json => {
-  const lower = (one: Json): Json => (typeof one === 'string' && isId(one) ? one.toLowerCase() : one)
+  const lower = (one: Json): Json => {
+    if (isObject(one) && typeof one.roleId === 'string') return { ...one, roleId: one.roleId.toLowerCase() }
+    return typeof one === 'string' && isId(one) ? one.toLowerCase() : one
+  }
   return Array.isArray(to) ? to.map(lower) : lower(to)
 }
 
@@ -103,32 +119,66 @@ interface RecipientsContext {
   context: DetailsContext
   channel: NotificationChannel
   /** Recipients of before: they are not refused. */
-  known: readonly string[]
+  known: readonly Recipient[]
 }
 
-const assertRecipients = async ({ caller, context, channel, known }: RecipientsContext, to: Json): Promise<void> => {
+const assertRecipients = async (asked: RecipientsContext, to: Json): Promise<void> => {
   const base = `${DETAILS_PATH}/to`
   const list = Array.isArray(to) ? to : [to]
   if (list.length === 0 || list.length > RECIPIENTS_MAX)
     throw invalid(base, `must be one to ${RECIPIENTS_MAX} recipients`)
-  if (new Set(list).size < list.length) throw invalid(base, 'must name each recipient once')
-  const { editor, tables } = context
-  const ids = list.filter((one): one is string => typeof one === 'string' && isId(one))
-  const rows = ids.length === 0 ? [] : await tables.getMany(USERS_TABLE, editor.organizationId, ids)
-  const faultOf = (one: Json): string | undefined => {
-    if (typeof one === 'string' && known.includes(one)) return undefined
-    if (channel === 'chat') return urlFault(caller, one)
-    if (typeof one !== 'string') return 'must be a text'
-    if (isId(one)) return rows[ids.indexOf(one)] !== undefined && mayName(editor, [one]) ? undefined : NAMES_NOTHING
-    if (channel === 'inApp') return 'must be the id of a user'
-    return isRecipient(one) ? undefined : 'must be the id of a user or a public e-mail address'
-  }
+  if (new Set(list.map((one) => JSON.stringify(one))).size < list.length)
+    throw invalid(base, 'must name each recipient once')
+  const isThere = await lookedUp(asked.context, list)
   assertNoFaults(
     list.flatMap((one, i) => {
-      const message = faultOf(one)
+      const message = recipientFault(asked, one, isThere)
       return message === undefined ? [] : [{ path: Array.isArray(to) ? `${base}/${i}` : base, message }]
     }),
   )
+}
+
+/** Which of the users and roles that are named there are. */
+const lookedUp = async ({ editor, tables }: DetailsContext, list: readonly Json[]): Promise<(id: string) => boolean> => {
+  const found = new Set<string>()
+  const userIds = list.flatMap((one) => (typeof one === 'string' && isId(one) ? [one] : []))
+  const roleIds = list.flatMap((one) => (isObject(one) && typeof one.roleId === 'string' ? [one.roleId] : []))
+  for (const [table, ids] of [
+    [USERS_TABLE, userIds],
+    [ROLES_TABLE, roleIds],
+  ] as const) {
+    const rows = ids.length === 0 ? [] : await tables.getMany(table, editor.organizationId, ids)
+    for (const [i, id] of ids.entries()) if (rows[i] !== undefined) found.add(id)
+  }
+  return (id) => found.has(id)
+}
+
+const recipientFault = (
+  { caller, context, channel, known }: RecipientsContext,
+  one: Json,
+  isThere: (id: string) => boolean,
+): string | undefined => {
+  if (known.some((other) => isDeepStrictEqual(other, one))) return undefined
+  if (channel === 'chat') return urlFault(caller, one)
+  if (isObject(one)) return memberFault(context, one, isThere)
+  if (typeof one !== 'string') return 'must be a text, {roleId} or {ref}'
+  if (isId(one)) return isThere(one) && mayName(context.editor, [one]) ? undefined : NAMES_NOTHING
+  if (channel === 'inApp') return 'must be the id of a user, {roleId} or {ref}'
+  return isRecipient(one) ? undefined : 'must be the id of a user, a public e-mail address, {roleId} or {ref}'
+}
+
+const memberFault = (
+  { editor, event, pathFault }: DetailsContext,
+  one: JsonObject,
+  isThere: (id: string) => boolean,
+): string | undefined => {
+  const { roleId, ref } = one
+  if (Object.keys(one).length !== 1 || typeof (roleId ?? ref) !== 'string') return 'must be {roleId} or {ref}'
+  if (typeof roleId === 'string') return isThere(roleId) && mayName(editor, [{ roleId }]) ? undefined : NAMES_NOTHING
+  const path = ref as string
+  if (path.length > REF_CHARS_MAX) return `must name a path of at most ${REF_CHARS_MAX} characters`
+  if (path.split('.').includes('__proto__')) return 'must not name __proto__'
+  return path === '' ? `must name a path in the data of ${event}` : pathFault(path)
 }
 
 const urlFault = (caller: Pick<HttpCaller, 'refusal'>, url: Json): string | undefined => {

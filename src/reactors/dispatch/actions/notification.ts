@@ -1,17 +1,22 @@
 import { decodeJson, encodeJson } from '../../../kernel/event.ts'
 import type { JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
+import { severalAtOnce } from '../../../kit/commands/several-at-once.ts'
 import type { Action, Outcome, Work } from './action.ts'
 import { type InsideServices, isId, originOf } from './inside.ts'
-import { channelsOf, GONE_USER, type NotificationServices, type Told } from './notification-channels.ts'
+import { channelsOf, type NotificationServices, type Told } from './notification-channels.ts'
 import {
+  chatsOf,
   checkNotification,
   maskedUrl,
   mayName,
   type NotificationDetails,
+  type Recipient,
+  RECIPIENTS_MAX,
   recipientsOf,
   shownDetails,
 } from './notification-details.ts'
+import { BLIND, GONE, resolveRecipients, type Resolved } from './notification-recipients.ts'
 import { chatRequestBody, notificationText } from './notification-text.ts'
 
 /** Tells people by e-mail, in a chat, or in the application. */
@@ -24,37 +29,58 @@ export const notificationAction = (services: NotificationServices): Action => {
     needs: [],
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
     show: shownDetails,
-    // An address is always there.
-    names: (details) => ({ users: recipientsOf(details).every(isId) ? recipientsOf(details) : [] }),
+    names: (details) => namesIn(recipientsOf(details)),
     preview: async (work) => preview(work),
     attempt: async (work) => {
-      const { channel } = work.details as unknown as NotificationDetails
-      const recipients = recipientsOf(work.details)
-      if (!mayName(work.editor, recipients)) return { kind: 'hidden' }
-      if (recipients.length === 1) return outcomeOf([await channels[channel](work, recipients[0])])
-      const ended = await endedOf(services, work)
-      const told: Told[] = []
-      for (const recipient of recipients) {
-        const key = keyOf(services, recipient)
-        const before = ended.get(key)
-        const one = before ?? (await channels[channel](work, recipient))
-        if (before === undefined && one.kind !== 'failed') await noteEnd(services, work, key, one)
-        told.push(one)
-      }
-      return outcomeOf(told)
+      if (!mayName(work.editor, recipientsOf(work.details))) return { kind: 'hidden' }
+      const resolved = await resolveRecipients(services.tables, work)
+      return outcomeOf(await tellAll(services, channels, work, resolved), resolved)
     },
   }
 }
 
+/** Those whose absence leaves nobody: an address is always there, and what a ref names nobody knows before. */
+const namesIn = (recipients: readonly Recipient[]): { users: string[]; roles: string[] } => {
+  const users = recipients.filter((one): one is string => typeof one === 'string' && isId(one))
+  const roles = recipients.flatMap((one) => (typeof one !== 'string' && 'roleId' in one ? [one.roleId] : []))
+  return users.length + roles.length === recipients.length ? { users, roles } : { users: [], roles: [] }
+}
+
+/** Several are told at once, as a mail may take seconds. */
+const AT_ONCE = 8
+
+const tellAll = async (
+  services: NotificationServices,
+  channels: ReturnType<typeof channelsOf>,
+  work: Work,
+  { recipients }: Resolved,
+): Promise<Told[]> => {
+  const { channel } = work.details as unknown as NotificationDetails
+  const named = recipientsOf(work.details)
+  if (named.length === 1 && typeof named[0] === 'string') return Promise.all(recipients.map((one) => channels[channel](work, one)))
+  const ended = await endedOf(services, work)
+  const told = new Map<string, Told>()
+  await severalAtOnce(recipients, AT_ONCE, async (recipient) => {
+    const key = keyOf(services, recipient)
+    const before = ended.get(key)
+    const one = before ?? (await channels[channel](work, recipient))
+    if (before === undefined && one.kind !== 'failed') await noteEnd(services, work, key, one)
+    told.set(recipient, one)
+  })
+  return recipients.map((recipient) => told.get(recipient) as Told)
+}
+
 /** How a run ends that has told all, or goes on for those who could not be told yet. */
-const outcomeOf = (all: readonly Told[]): Outcome => {
-  const there = all.filter((one) => one.kind !== 'refused' || one.error !== GONE_USER.error)
+const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome => {
+  const all: Told[] = [...each, ...faults.map((error) => ({ kind: 'refused' as const, error }))]
+  if (all.length === 0) return { kind: 'done', answer: 'Nobody is there to tell.' }
+  const there = all.filter((one) => one.kind !== 'refused' || !PASSED_OVER.includes(one.error))
   const told = there.length === 0 ? all : there
   const failed = told.filter((one) => one.kind === 'failed')
   const refused = told.filter((one) => one.kind === 'refused')
   // Whoever was told by an attempt before says nothing of this one.
   const [first] = [...failed, ...refused, ...told.filter(({ statusCode }) => statusCode !== undefined), ...told]
-  const { statusCode, answer } = first
+  const { statusCode, answer = isCut ? `Only the first ${RECIPIENTS_MAX} are told.` : undefined } = first
   const seen = { ...(statusCode !== undefined && { statusCode }), ...(answer !== undefined && { answer }) }
   if (first.kind === 'done') return { kind: 'done', ...seen }
   const count = failed.length > 0 ? failed.length : refused.length
@@ -66,6 +92,9 @@ const outcomeOf = (all: readonly Told[]): Outcome => {
   const areAllGone = refused.length === told.length && refused.every(({ isGone }) => isGone)
   return { ...common, ends: areAllGone ? 'automation' : 'run' }
 }
+
+/** Who is named by id and is not there, or does not see it, is passed over where others are told. */
+const PASSED_OVER: readonly string[] = [GONE, BLIND]
 
 /** What the stream `messages-<run>` says: who of several need not be told any more. */
 const MESSAGE_ENDED = 'messageEnded'
@@ -105,6 +134,6 @@ const preview = (work: Work): JsonObject => {
   const { channel, to } = shownDetails(work.details) as unknown as NotificationDetails
   const text = { ...notificationText(work) }
   if (channel !== 'chat') return { isSent: false, channel, to, ...text }
-  const requests = recipientsOf(work.details).map((url) => ({ url: maskedUrl(url), body: chatRequestBody(work, url) }))
+  const requests = chatsOf(work.details).map((url) => ({ url: maskedUrl(url), body: chatRequestBody(work, url) }))
   return { isSent: false, channel, to, ...text, requests }
 }
