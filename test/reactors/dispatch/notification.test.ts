@@ -247,13 +247,21 @@ test('people of a role and of the event are told, each once, but for those who d
   t.match(await action.attempt(blind), { kind: 'hidden' }, 'who does not see users names no role')
   const own = { ...workOf('own', { channel: 'email', to: [to[0], to[2], to[3]] }, data), editor: blind.editor }
   t.match(await action.attempt(own), { kind: 'done' })
-  t.same(mails.slice(4).map((mail) => mail.to).sort(), ['ada@example.com', 'customer@shop.example'])
+  t.same(
+    mails
+      .slice(4)
+      .map((mail) => mail.to)
+      .sort(),
+    ['ada@example.com', 'customer@shop.example'],
+  )
 })
 
 test('a ref to what is no address, or to very many, does no harm', async (t) => {
   const { action, workOf, put, mails } = await open(t)
   const sent = (run: string, mail: unknown) =>
-    action.attempt(workOf(run, { channel: 'email', to: { ref: 'task.components.mail' } }, { task: { components: { mail } } }))
+    action.attempt(
+      workOf(run, { channel: 'email', to: { ref: 'task.components.mail' } }, { task: { components: { mail } } }),
+    )
   const bad = [
     'a@x.example\r\nBcc: b@x.example',
     'a@x.example\n',
@@ -291,6 +299,10 @@ test('a ref to what is no address, or to very many, does no harm', async (t) => 
   t.equal(mails.length, 200)
   const million: string[] = new Array(1_000_000).fill(idFrom('user', roleId, 0))
   for (let n = 0; n < 230; n++) million[n] = idFrom('user', roleId, n)
-  const users = workOf('million', { channel: 'inApp', to: { ref: 'task.assigneeIds' } }, { task: { assigneeIds: million } })
+  const users = workOf(
+    'million',
+    { channel: 'inApp', to: { ref: 'task.assigneeIds' } },
+    { task: { assigneeIds: million } },
+  )
   t.match(await action.attempt(users), { kind: 'done', answer: 'Only the first 200 are told.' })
 })

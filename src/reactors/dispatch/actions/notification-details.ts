@@ -139,7 +139,10 @@ const assertRecipients = async (asked: RecipientsContext, to: Json): Promise<voi
 }
 
 /** Which of the users and roles that are named there are. */
-const lookedUp = async ({ editor, tables }: DetailsContext, list: readonly Json[]): Promise<(id: string) => boolean> => {
+const lookedUp = async (
+  { editor, tables }: DetailsContext,
+  list: readonly Json[],
+): Promise<(id: string) => boolean> => {
   const found = new Set<string>()
   const userIds = list.flatMap((one) => (typeof one === 'string' && isId(one) ? [one] : []))
   const roleIds = list.flatMap((one) => (isObject(one) && typeof one.roleId === 'string' ? [one.roleId] : []))

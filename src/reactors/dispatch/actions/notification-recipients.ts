@@ -40,7 +40,10 @@ export const GONE = 'the user is not active'
 export const BLIND = 'the user may not see this'
 
 /** Resolves `to` as things are now: users who are not active, or may not see what the event is about, are left out. */
-export const resolveRecipients = async (tables: Pick<TableStore, 'getMany' | 'find'>, work: Work): Promise<Resolved> => {
+export const resolveRecipients = async (
+  tables: Pick<TableStore, 'getMany' | 'find'>,
+  work: Work,
+): Promise<Resolved> => {
   const resolving = new Resolving(tables, work)
   // Who is named by id or address comes before those of refs and roles.
   const named = recipientsOf(work.details)

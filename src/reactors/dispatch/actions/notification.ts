@@ -57,7 +57,8 @@ const tellAll = async (
 ): Promise<Told[]> => {
   const { channel } = work.details as unknown as NotificationDetails
   const named = recipientsOf(work.details)
-  if (named.length === 1 && typeof named[0] === 'string') return Promise.all(recipients.map((one) => channels[channel](work, one)))
+  if (named.length === 1 && typeof named[0] === 'string')
+    return Promise.all(recipients.map((one) => channels[channel](work, one)))
   const ended = await endedOf(services, work)
   const told = new Map<string, Told>()
   await severalAtOnce(recipients, AT_ONCE, async (recipient) => {
