@@ -1,0 +1,33 @@
+import type { TableWriter, WrittenCell } from './table-writer.ts'
+import { ZonedTime } from './zoned-time.ts'
+
+export interface CsvOptions {
+  header: readonly string[]
+  /** Of times; default UTC. */
+  timeZone?: string
+  delimiter?: string
+}
+
+/** What spreadsheets take for the beginning of a formula. */
+const FORMULA = /^[=+\-@\t\r]/
+
+/** A text that a spreadsheet shows and does not run: what begins like a formula gets an apostrophe in front. */
+export const harmless = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)
+
+/** CSV (RFC 4180) in UTF-8, with a line for the header. */
+export const csvWriter = ({ header, timeZone = 'UTC', delimiter = ',' }: CsvOptions): TableWriter => {
+  const zone = new ZonedTime(timeZone)
+  const special = new RegExp(`["\\r\\n${delimiter === '|' ? '\\|' : delimiter}]|^\\s|\\s$`)
+  const quoted = (text: string): string => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
+  const cell = (value: WrittenCell): string => {
+    if (value === null || value === undefined) return ''
+    if (typeof value === 'string') return quoted(harmless(value))
+    return value instanceof Date ? zone.text(value.getTime()) : String(value)
+  }
+  const line = (cells: readonly WrittenCell[]): string => `${cells.map(cell).join(delimiter)}\r\n`
+  return {
+    start: () => line(header),
+    rows: (rows) => rows.map(line).join(''),
+    end: () => '',
+  }
+}

@@ -1,0 +1,61 @@
+import type { JsonObject } from '../../kernel/json.ts'
+
+/** A record with its place, as GeoJSON and GPX show it. */
+export interface PlacedRow {
+  id: string
+  name?: string
+  /** When it is or was, RFC 3339. */
+  time?: string
+  lat: number
+  lng: number
+  properties: JsonObject
+}
+
+/** Writes records piece by piece, as text. */
+export interface RowWriter<Row> {
+  start(): string
+  rows(rows: readonly Row[]): string
+  end(): string
+}
+
+const listed = <Row>(start: string, text: (row: Row) => string, end: string): RowWriter<Row> => {
+  let comma = '\n'
+  const item = (row: Row): string => {
+    const whole = comma + text(row)
+    comma = ',\n'
+    return whole
+  }
+  return { start: () => start, rows: (rows) => rows.map(item).join(''), end: () => end }
+}
+
+/** A JSON array. */
+export const jsonWriter = (): RowWriter<JsonObject> => listed('[', (row) => JSON.stringify(row), '\n]\n')
+
+/** GeoJSON (RFC 7946): a feature for each record, its members as properties. */
+export const geojsonWriter = (): RowWriter<PlacedRow> =>
+  listed(
+    '{"type":"FeatureCollection","features":[',
+    ({ id, lat, lng, properties }) =>
+      JSON.stringify({ type: 'Feature', id, geometry: { type: 'Point', coordinates: [lng, lat] }, properties }),
+    '\n]}\n',
+  )
+
+/** GPX 1.1: a waypoint for each record. */
+export const gpxWriter = (): RowWriter<PlacedRow> => ({
+  start: () =>
+    '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1">\n',
+  rows: (rows) => rows.map(waypoint).join(''),
+  end: () => '</gpx>\n',
+})
+
+const waypoint = ({ id, name, time, lat, lng }: PlacedRow): string => {
+  const at = time === undefined ? '' : `<time>${xmlText(time)}</time>`
+  return `<wpt lat="${lat}" lon="${lng}">${at}<name>${xmlText(name ?? id)}</name><cmt>${xmlText(id)}</cmt></wpt>\n`
+}
+
+const xmlText = (text: string): string =>
+  text
+    .replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Cs}/gu, '')
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')

@@ -1,0 +1,35 @@
+import type { Json } from '../../kernel/json.ts'
+
+/** What a cell of a written table holds. A `Date` is a moment. */
+export type WrittenCell = string | number | boolean | Date | null | undefined
+
+/** A table that is written row by row, as text or bytes. What it holds is bounded, however many rows come. */
+export interface TableWriter {
+  /** Before the first row. */
+  start(): Promise<Uint8Array | string> | Uint8Array | string
+  rows(rows: readonly (readonly WrittenCell[])[]): Promise<Uint8Array | string> | Uint8Array | string
+  end(): Promise<Uint8Array | string> | Uint8Array | string
+}
+
+/** The pieces of a whole table. */
+export async function* writeTable(
+  writer: TableWriter,
+  pages: AsyncIterable<readonly (readonly WrittenCell[])[]>,
+): AsyncGenerator<Uint8Array | string> {
+  yield await writer.start()
+  for await (const rows of pages) {
+    const piece = await writer.rows(rows)
+    if (piece.length > 0) yield piece
+  }
+  yield await writer.end()
+}
+
+/** A value of a record as one cell: a place as `lat, lng`, a list joined, anything else that is no scalar as JSON. */
+export const cellOf = (value: Json | undefined): WrittenCell => {
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'object') return value
+  if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return value.join('; ')
+  const { lat, lng, ...others } = value as { [name: string]: Json }
+  const isPlace = typeof lat === 'number' && typeof lng === 'number' && Object.keys(others).length === 0
+  return isPlace ? `${lat}, ${lng}` : JSON.stringify(value)
+}

@@ -1,0 +1,90 @@
+const QUARTER_MS = 900_000
+const CACHED_MAX = 100_000
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+const formatOf = (timeZone: string): Intl.DateTimeFormat => {
+  let format = formats.get(timeZone)
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+      era: 'short',
+    })
+    formats.set(timeZone, format)
+  }
+  return format
+}
+
+/** A time zone, asked often: the answer of a quarter of an hour is remembered, within which no zone changes. */
+export class ZonedTime {
+  private readonly timeZone: string
+  private readonly offsets = new Map<number, number>()
+
+  /** @throws RangeError for a name that is none */
+  constructor(timeZone: string) {
+    this.timeZone = timeZone
+    formatOf(timeZone)
+  }
+
+  /** How many ms local time is ahead of UTC at a moment. */
+  offsetAt(atMs: number): number {
+    if (this.timeZone === 'UTC') return 0
+    const quarter = Math.floor(atMs / QUARTER_MS)
+    const known = this.offsets.get(quarter)
+    if (known !== undefined) return known
+    if (this.offsets.size >= CACHED_MAX) this.offsets.clear()
+    const offset = this.compute(quarter * QUARTER_MS)
+    this.offsets.set(quarter, offset)
+    return offset
+  }
+
+  /** The moment of a local time, given as if it were UTC. One that comes twice is the first, one in a gap the first after it. */
+  momentOf(localMs: number): number {
+    const [before, after] = [this.offsetAt(localMs - 86_400_000), this.offsetAt(localMs + 86_400_000)]
+    const early = localMs - Math.max(before, after)
+    const late = localMs - Math.min(before, after)
+    if (early + this.offsetAt(early) === localMs) return early
+    if (late + this.offsetAt(late) === localMs) return late
+    return this.afterGap(early, late)
+  }
+
+  /** RFC 3339 in local time. */
+  text(atMs: number): string {
+    const offset = this.offsetAt(atMs)
+    if (offset === 0) return new Date(atMs).toISOString()
+    const minutes = Math.round(Math.abs(offset) / 60_000)
+    const zone = `${offset < 0 ? '-' : '+'}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}`
+    return new Date(atMs + offset).toISOString().replace('Z', zone)
+  }
+
+  /** The offset changes once between the two. */
+  private afterGap(from: number, to: number): number {
+    const before = this.offsetAt(from)
+    let [low, high] = [from, to]
+    while (high - low > 1_000) {
+      const middle = Math.floor((low + high) / 2)
+      if (this.offsetAt(middle) === before) low = middle
+      else high = middle
+    }
+    return Math.ceil(low / 1_000) * 1_000
+  }
+
+  private compute(atMs: number): number {
+    const parts: { [type: string]: string } = {}
+    for (const { type, value } of formatOf(this.timeZone).formatToParts(atMs)) parts[type] = value
+    const year = parts.era === 'BC' ? 1 - Number(parts.year) : Number(parts.year)
+    const local = new Date(0)
+    local.setUTCFullYear(year, Number(parts.month) - 1, Number(parts.day))
+    local.setUTCHours(Number(parts.hour), Number(parts.minute), Number(parts.second))
+    return local.getTime() - Math.floor(atMs / 1_000) * 1_000
+  }
+}
+
+const pad = (value: number): string => String(value).padStart(2, '0')

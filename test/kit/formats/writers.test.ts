@@ -1,0 +1,104 @@
+import { Buffer } from 'node:buffer'
+import { read, utils } from '@e965/xlsx'
+import { parse } from 'csv-parse/sync'
+import t from 'tap'
+import { csvWriter } from '../../../src/kit/formats/csv-writer.ts'
+import { geojsonWriter, gpxWriter, jsonWriter } from '../../../src/kit/formats/feature-writers.ts'
+import { cellOf, type TableWriter, type WrittenCell, writeTable } from '../../../src/kit/formats/table-writer.ts'
+import { columnName, xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
+import { ZonedTime } from '../../../src/kit/formats/zoned-time.ts'
+
+const bytesOf = async (writer: TableWriter, ...pages: WrittenCell[][][]): Promise<Buffer> => {
+  const pieces: Buffer[] = []
+  const source = async function* () {
+    yield* pages
+  }
+  for await (const piece of writeTable(writer, source())) pieces.push(Buffer.from(piece))
+  return Buffer.concat(pieces)
+}
+
+const AT = new Date('2026-07-01T10:00:00.250Z')
+const ROWS: WrittenCell[][] = [
+  ['=1+1', -5, true, AT, ' two\n"lines" '],
+  ['<b>&amp;_x000D_', 0.1, false, null, 'źdźbło 漢字 \u{1f600}'],
+  ['-12', 1e21, undefined, undefined, '\u0001x'],
+]
+const HEADER = ['@text', 'number', 'boolean', 'time', 'further']
+
+t.test('csv: quoted, formulas harmless, numbers numbers', async (t) => {
+  const text = (await bytesOf(csvWriter({ header: HEADER, timeZone: 'Europe/Berlin' }), ROWS)).toString()
+  const rows = parse(text) as string[][]
+  t.same(rows[0], ["'@text", 'number', 'boolean', 'time', 'further'])
+  t.same(rows[1], ["'=1+1", '-5', 'true', '2026-07-01T12:00:00.250+02:00', ' two\n"lines" '])
+  t.same(rows[3].slice(0, 2), ["'-12", '1e+21'])
+  const semicolons = (await bytesOf(csvWriter({ header: ['a', 'b'], delimiter: ';' }), [['1,5;', 'x']])).toString()
+  t.equal(semicolons, 'a;b\r\n"1,5;";x\r\n')
+})
+
+t.test('xlsx: an independent reader finds the same values; no text is a formula', async (t) => {
+  const bytes = await bytesOf(xlsxWriter({ header: HEADER, sheet: 'Tasks: [all]' }), ROWS.slice(0, 1), ROWS.slice(1))
+  const book = read(bytes, { cellDates: false, cellFormula: true })
+  t.same(book.SheetNames, ['Tasks   all'])
+  const sheet = book.Sheets[book.SheetNames[0]]
+  t.equal(sheet.A2.t, 's')
+  t.equal(sheet.A2.f, undefined)
+  const found = utils.sheet_to_json<unknown[]>(sheet, { header: 1, raw: true })
+  t.same(found[0], HEADER)
+  t.same(found[1].slice(0, 3), ['=1+1', -5, true])
+  t.equal(Math.round(((found[1][3] as number) - 25_569) * 86_400_000), AT.getTime())
+  t.equal(found[1][4], ' two\n"lines" ')
+  t.equal(found[2][0], '<b>&amp;_x000D_')
+  t.equal(found[2][4], 'źdźbło 漢字 \u{1f600}')
+  t.equal(found[3][4], 'x')
+})
+
+t.test('xlsx: rows beyond a sheet go on in the next one', async (t) => {
+  const rows = Array.from({ length: 7 }, (_, i): WrittenCell[] => [i])
+  const book = read(await bytesOf(xlsxWriter({ header: ['n'], sheet: 'S' }, 4), rows))
+  const found = book.SheetNames.flatMap((name) => utils.sheet_to_json<{ n: number }>(book.Sheets[name]))
+  t.same(book.SheetNames, ['S', 'S (2)', 'S (3)'])
+  t.same(
+    found.map(({ n }) => n),
+    [0, 1, 2, 3, 4, 5, 6],
+  )
+})
+
+t.test('an empty table has its header', async (t) => {
+  t.equal((await bytesOf(csvWriter({ header: ['a', 'b'] }))).toString(), 'a,b\r\n')
+  const book = read(await bytesOf(xlsxWriter({ header: ['a', 'b'], sheet: '' })))
+  t.same(utils.sheet_to_json(book.Sheets.Sheet, { header: 1 }), [['a', 'b']])
+})
+
+t.test('json, GeoJSON and GPX', (t) => {
+  const all = <Row>(writer: { start(): string; rows(rows: Row[]): string; end(): string }, ...pages: Row[][]): string =>
+    writer.start() + pages.map((rows) => writer.rows(rows)).join('') + writer.end()
+  t.same(JSON.parse(all(jsonWriter(), [{ a: 1 }], [{ a: 2 }])), [{ a: 1 }, { a: 2 }])
+  t.same(JSON.parse(all(jsonWriter())), [])
+  const row = { id: 'i', name: 'A & <B>', time: '2026-01-01T00:00:00Z', lat: 1.5, lng: 2, properties: { a: 1 } }
+  t.same(JSON.parse(all(geojsonWriter(), [row])).features[0].geometry.coordinates, [2, 1.5])
+  t.match(
+    all(gpxWriter(), [row]),
+    '<wpt lat="1.5" lon="2"><time>2026-01-01T00:00:00Z</time><name>A &amp; &lt;B&gt;</name>',
+  )
+  t.end()
+})
+
+t.test('cells of values', (t) => {
+  t.equal(cellOf({ lat: 1, lng: 2 }), '1, 2')
+  t.equal(cellOf(['a', 'b']), 'a; b')
+  t.equal(cellOf({ from: 1 }), '{"from":1}')
+  t.equal(cellOf(undefined), null)
+  t.equal(columnName(0) + columnName(25) + columnName(26) + columnName(16_383), 'AZAAXFD')
+  t.end()
+})
+
+t.test('time zones: offsets, gaps and hours that come twice', (t) => {
+  const zone = new ZonedTime('Europe/Berlin')
+  t.equal(zone.text(Date.UTC(2026, 0, 1)), '2026-01-01T01:00:00.000+01:00')
+  t.equal(new ZonedTime('UTC').text(0), '1970-01-01T00:00:00.000Z')
+  const moment = (local: string): string => new Date(zone.momentOf(Date.parse(`${local}Z`))).toISOString()
+  t.equal(moment('2026-07-01T12:00:00'), '2026-07-01T10:00:00.000Z')
+  t.equal(moment('2026-03-29T02:30:00'), '2026-03-29T01:00:00.000Z')
+  t.equal(moment('2026-10-25T02:30:00'), '2026-10-25T00:30:00.000Z')
+  t.end()
+})
