@@ -68,7 +68,8 @@ export const questionKey = ({
 }: Find): string | undefined => {
   if (once === true) return undefined
   const isLong = (values: unknown): boolean => Array.isArray(values) && values.length > VALUES_MAX
-  if ([...Object.values(where), ...Object.values(every), words, ...words].some(isLong)) return undefined
+  const groups = [words, ...words, ...Object.values(every).flatMap((one) => [one, ...one])]
+  if ([...Object.values(where), ...groups].some(isLong)) return undefined
   const key = JSON.stringify([
     Object.entries(where),
     Object.entries(every),

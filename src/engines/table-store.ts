@@ -18,6 +18,9 @@ export interface Bounds {
   to?: string | number
 }
 
+/** What a field is compared with. */
+export type Term = string | number | boolean
+
 /** Bounds of one field. */
 export interface Range extends Bounds {
   field: string
@@ -33,9 +36,9 @@ export interface Range extends Bounds {
  */
 export interface Find {
   /** Equality; several values: any of them. A field that is an array matches when one of its members does. */
-  where?: { [field: string]: string | number | boolean | readonly (string | number | boolean)[] }
-  /** As `where`, but the field, an array, has every one of these. */
-  every?: { [field: string]: readonly (string | number | boolean)[] }
+  where?: { [field: string]: Term | readonly Term[] }
+  /** As `where`, but the field, an array, has every one of these; of those that stand in an array, one. */
+  every?: { [field: string]: readonly (Term | readonly Term[])[] }
   /** Bounds on one field declared `range`, inclusive. */
   range?: Range
   /** Further ones, all of which hold. */

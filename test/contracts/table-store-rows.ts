@@ -103,7 +103,7 @@ export const bruteForce = (
     }
     for (const [field, wanted] of Object.entries(every)) {
       const members = Array.isArray(row[field]) ? (row[field] as unknown[]) : [row[field]]
-      if (!wanted.every((one) => members.includes(one))) return false
+      if (!wanted.every((values) => [values].flat().some((one) => members.includes(one)))) return false
     }
     for (const { field, from, to, goesRound } of [...(range === undefined ? [] : [range]), ...ranges]) {
       const value = row[field]
@@ -160,6 +160,15 @@ export const questions = (): Omit<Find, 'limit'>[] => {
     { range: { field: 'rank', from: 'b' }, sort: { field: 'name', order: 'asc' } },
     { ranges: [{ field: 'rank', from: 'b' }, { field: 'createdAt', to: 9_000 }, { field: 'size' }] },
     { every: { teamIds: ['team-1', 'team-4'] }, sort: { field: 'createdAt', order: 'desc' } },
+    {
+      every: {
+        teamIds: [
+          ['team-1', 'team-2'],
+          ['team-3', 'team-9'],
+        ],
+      },
+      sort: { field: 'name', order: 'asc' },
+    },
     { every: { teamIds: ['team-1'] }, where: { status: ['open', 'late'] } },
     {
       every: { teamIds: ['team-1', 'team-0'] },

@@ -50,6 +50,7 @@ export const OWN = [
   'listOwnSessions',
   'listNotifications',
   'readNotification',
+  'readNotifications',
   'endOwnSession',
   'readSecondFactor',
   'beginSecondFactor',

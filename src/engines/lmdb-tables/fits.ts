@@ -9,7 +9,10 @@ import { equalityTerms, sortable } from './terms.ts'
 export const fitting = (record: TableRecord, question: Find): ((row: Row) => boolean) => {
   const { where = {}, every = {} } = question
   const anyOf = Object.entries(where).map(([field, wanted]) => ({ field, terms: [wanted].flat().map(termOf) }))
-  const allOf = Object.entries(every).map(([field, wanted]) => ({ field, terms: wanted.map(termOf) }))
+  const allOf = Object.entries(every).map(([field, wanted]) => ({
+    field,
+    groups: wanted.map((values) => [values].flat().map(termOf)),
+  }))
   const groups = wordGroupsOf(question)
   const ranges = rangesOf(question).map((range) => ({ field: range.field, isInside: insideOf(range) }))
   return (row) => {
@@ -18,7 +21,7 @@ export const fitting = (record: TableRecord, question: Find): ((row: Row) => boo
       return (term) => term !== undefined && terms.has(term)
     }
     if (!anyOf.every(({ field, terms }) => terms.some(has(field)))) return false
-    if (!allOf.every(({ field, terms }) => terms.every(has(field)))) return false
+    if (!allOf.every((one) => one.groups.every((terms) => terms.some(has(one.field))))) return false
     if (!ranges.every(({ field, isInside }) => isInside(sortable(row[field])))) return false
     if (groups.length === 0) return true
     const words = wordsOfRow(row, record.text)

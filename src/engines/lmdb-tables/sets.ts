@@ -87,17 +87,8 @@ export class QuestionSets {
       sets.push((await this.isMost(values)) ? await this.amongAll(at, values) : await this.oneByOne(at, values))
     }
     for (const [field, wanted] of Object.entries(this.question.every ?? {})) {
-      for (const value of wanted) {
-        const some = new RowSet()
-        const bytes = equalityBytes(value)
-        if (bytes !== undefined)
-          await this.addPostings(
-            some,
-            fieldKey(this.space, equalityField(this.source.record, field), bytes),
-            LAST_CHUNK,
-          )
-        sets.push(some)
-      }
+      const at = fieldKey(this.space, equalityField(this.source.record, field))
+      for (const values of wanted) sets.push(await this.oneByOne(at, [values].flat()))
     }
     for (const group of wordGroupsOf(this.question)) {
       const some = new RowSet()

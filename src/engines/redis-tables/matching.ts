@@ -16,7 +16,9 @@ export const matcherOf = ({ text: fields = [] }: TableDeclaration, question: Con
   const groups = wordGroupsOf(question)
   return (row) =>
     where.every(({ field, wanted }) => membersOf(row[field]).some((member) => wanted.has(member))) &&
-    every.every(([field, wanted]) => wanted.every((one) => membersOf(row[field]).includes(one))) &&
+    every.every(([field, wanted]) =>
+      wanted.every((values) => valuesOf(values).some((one) => membersOf(row[field]).includes(one))),
+    ) &&
     ranges.every(({ field, isInside }) => isSortable(row[field]) && isInside(textOf(row[field]))) &&
     hasWords(row, fields, groups)
 }

@@ -24,7 +24,7 @@ const valueStretch = (index: string, value: Buffer): Stretch => ({
 export const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
   ...Object.entries(where).map(([field, wanted]) => ({ index: `e:${field}`, values: valuesOf(wanted).map(encoded) })),
   ...Object.entries(every).flatMap(([field, wanted]) =>
-    wanted.map((one) => ({ index: `e:${field}`, values: [encoded(one)] })),
+    wanted.map((values) => ({ index: `e:${field}`, values: valuesOf(values).map(encoded) })),
   ),
 ]
 

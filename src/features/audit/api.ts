@@ -65,21 +65,25 @@ const EXAMPLE = {
   address: '203.0.113.7',
 }
 
+/** No id and no name has a comma. */
+const NAME = { type: 'string', minLength: 1, 'x-commas': true }
+
 const SHAPE: ListShape = {
   table: AUDIT_LOG,
   members: Object.keys(ENTRY.properties as object),
   filters: {
-    actorId: { type: 'string', maxLength: 100, description: 'What this user, automation, … did.' },
-    noun: { type: 'string', maxLength: 60, description: 'What happened to things of this kind, such as `hub`.' },
-    resourceId: { type: 'string', maxLength: 100, description: 'What happened to this one.' },
-    action: { type: 'string', maxLength: 60, description: 'Such as `created`, `changed`, `deleted`.' },
+    actorId: { ...NAME, maxLength: 100, description: 'What this user, automation, … did.' },
+    noun: { ...NAME, maxLength: 60, description: 'What happened to things of this kind, such as `hub`.' },
+    resourceId: { ...NAME, maxLength: 100, description: 'What happened to this one.' },
+    action: { ...NAME, maxLength: 60, description: 'Such as `created`, `changed`, `deleted`.' },
   },
+  several: ['actorId', 'noun', 'resourceId', 'action'],
   sortable: [],
   searchable: false,
   hubField: 'hubIds',
 }
 
-type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string; resourceId?: string }
+type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string[]; resourceId?: string[] }
 
 /** Who changed what, when, and from where. */
 export const auditRoute = (services: AuditServices): Route => {
@@ -127,8 +131,8 @@ export const auditRoute = (services: AuditServices): Route => {
 /** Ids compare without case; parts of the service are named in lower case. */
 const lowerIds = ({ actorId, resourceId, ...query }: AuditQuery): AuditQuery => ({
   ...query,
-  ...(actorId !== undefined && { actorId: actorId.toLowerCase() }),
-  ...(resourceId !== undefined && { resourceId: resourceId.toLowerCase() }),
+  ...(actorId !== undefined && { actorId: actorId.map((id) => id.toLowerCase()) }),
+  ...(resourceId !== undefined && { resourceId: resourceId.map((id) => id.toLowerCase()) }),
 })
 
 /** Entries with what the log says of them; it is asked only where that is wanted. */

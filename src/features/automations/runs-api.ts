@@ -11,9 +11,10 @@ import {
   listQuerySchema,
   type ListQuery,
   type ListShape,
+  severalOf,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { envelope, uncountedPageAnswer } from '../../kit/http/page-members.ts'
+import { envelope, uncountedPageAnswer, UUID } from '../../kit/http/page-members.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
@@ -60,10 +61,11 @@ const SHAPE: ListShape = {
     'createdAt',
   ],
   filters: {
-    automationId: { type: 'string', maxLength: 100, description: 'Runs of this automation.' },
+    automationId: { ...UUID, description: 'Runs of this automation.' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
     event: { type: 'string', enum: Object.keys(EVENT_DATA_TYPES), description: 'Runs that such an event led to.' },
   },
+  several: ['automationId', 'status', 'event'],
   sortable: [],
   searchable: false,
 }
@@ -78,8 +80,8 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
 /** Parameters that ask for the runs of one subject. */
 const SUBJECT_QUERY = { trackerId: 'tracker', taskId: 'task', dataId: 'record' } as const
 
-type LogQuery = ListQuery & { automationId?: string; from?: string; to?: string } & {
-  [parameter in keyof typeof SUBJECT_QUERY]?: string
+type LogQuery = ListQuery & { from?: string; to?: string } & {
+  [parameter in keyof typeof SUBJECT_QUERY]?: readonly string[]
 }
 
 /**
@@ -92,14 +94,15 @@ const shownTo = async (
   query: LogQuery,
 ): Promise<Find['where'] | undefined> => {
   const asked = Object.entries(SUBJECT_QUERY).flatMap(([parameter, type]) => {
-    const id = query[parameter as keyof typeof SUBJECT_QUERY]?.toLowerCase()
-    return id === undefined ? [] : [{ type, id }]
+    const ids = query[parameter as keyof typeof SUBJECT_QUERY]
+    return ids === undefined ? [] : [ids.map((id) => ({ type, id: id.toLowerCase() }))]
   })
   if (asked.length > 0) {
-    const [first] = asked
-    const isOne = asked.every(({ id }) => id === first.id)
-    const [isSeen] = await seenBy(options, caller, [first])
-    return isOne && isSeen ? { subjectId: [first.id] } : undefined
+    const [first, ...others] = asked
+    const all = first.filter(({ id }) => others.every((subjects) => subjects.some((one) => one.id === id)))
+    const seen = await seenBy(options, caller, all)
+    const subjectId = all.flatMap(({ id }, i) => (seen[i] ? [id] : []))
+    return subjectId.length > 0 ? { subjectId } : undefined
   }
   if (caller.hubIds === 'all') return {}
   const trackerIds = await options.visibleTrackers(caller)
@@ -141,6 +144,9 @@ const shownRuns = async (options: RunsApiOptions, caller: UserCaller, runs: read
   return runs.filter((_, i) => seen[i]).map((run) => showRun(options.keyring, run))
 }
 
+/** Which kind a run is about is no filter: none asks for runs without. */
+const ONE_SUBJECT = { isAlwaysThere: true }
+
 const LOG_QUERY = ((): JsonSchema => {
   const schema = listQuerySchema(SHAPE)
   const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
@@ -148,9 +154,9 @@ const LOG_QUERY = ((): JsonSchema => {
     ...schema,
     properties: {
       ...properties,
-      trackerId: { type: 'string', maxLength: 100, description: 'Runs for this tracker.' },
-      taskId: { type: 'string', maxLength: 100, description: 'Runs for this task.' },
-      dataId: { type: 'string', maxLength: 100, description: 'Runs for this record.' },
+      trackerId: severalOf('trackerId', { ...UUID, description: 'Runs for this tracker.' }, ONE_SUBJECT),
+      taskId: severalOf('taskId', { ...UUID, description: 'Runs for this task.' }, ONE_SUBJECT),
+      dataId: severalOf('dataId', { ...UUID, description: 'Runs for this record.' }, ONE_SUBJECT),
       ...boundsSchema('Runs made'),
     },
   }
@@ -175,7 +181,6 @@ const logRoute = (options: RunsApiOptions): Route => {
       const caller = userOf(request)
       const { query } = request
       const range: Find['range'] = { field: 'createdAt', ...timeBounds(query) }
-      const automationId = query.automationId?.toLowerCase()
       const where = await shownTo(options, caller, query)
       return answerList(SHAPE, {
         tables: where === undefined ? NO_ROWS : listed,
@@ -183,7 +188,7 @@ const logRoute = (options: RunsApiOptions): Route => {
         isCounted: false,
         scope: caller.organizationId,
         caller,
-        query: { ...query, automationId },
+        query,
         path: '/api/v3/automation-log',
         range,
         sort: { field: 'createdAt', order: 'desc' },

@@ -18,6 +18,7 @@ const LIST: ListShape = {
   table: BACKTESTS,
   members: Object.keys(JOB_SCHEMA.properties as object),
   filters: { status: { type: 'string', enum: ['queued', 'processing', 'completed', 'failed'] } },
+  several: ['status'],
   sortable: BACKTESTS.range ?? [],
   searchable: false,
 }

@@ -4,9 +4,11 @@ import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList, type ListRequest } from '../../kit/http/answer-list.ts'
 import {
+  ABSENT_VALUE,
   FIELDS_PARAMETER,
   FIELDS_QUERY,
   idSchema,
+  LIMIT_MAX,
   type ListQuery,
   type ListShape,
   listQuerySchema,
@@ -34,7 +36,7 @@ const shape: ListShape = {
   ...declared,
   inner: 'values',
   searchable: true,
-  several: ['_id'],
+  several: ['_id', 'dataTypeId'],
   filters: {
     _id: { type: 'string', format: 'uuid' },
     dataTypeId: { type: 'string', format: 'uuid' },
@@ -62,7 +64,14 @@ const query: JsonSchema = {
     },
     fields: fieldsParameter,
   },
-  patternProperties: { '^values\\.': { type: 'string', maxLength: 1_000 } },
+  patternProperties: {
+    '^values\\.': {
+      type: 'array',
+      minItems: 1,
+      maxItems: LIMIT_MAX,
+      items: { type: 'string', minLength: 1, maxLength: 1_000 },
+    },
+  },
 }
 
 /** Lists and reads of records. */
@@ -79,7 +88,7 @@ const listRoute = (services: Services): Route =>
     operationId: 'listData',
     summary: 'List records',
     description:
-      'With `dataTypeId`, `values.<name>` filters by a field, `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
+      'With `dataTypeId`, `values.<name>` filters by a field (several values mean any of them: repeated, ids and options also separated by commas unless an option has one; `null` means those without a value), `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
     tag: 'Data',
     access: { permission: 'view/data' },
     query,
@@ -87,15 +96,17 @@ const listRoute = (services: Services): Route =>
     handler: async (request) => {
       const caller = userOf(request)
       const { tables } = services
-      const types = await typesOf(services, caller, request.query.dataTypeId as string | undefined)
-      const [only] = request.query.dataTypeId === undefined ? [] : types
+      const typeIds = request.query.dataTypeId as readonly string[] | undefined
+      const types = await typesOf(services, caller, typeIds)
+      const only = typeIds?.length === 1 ? types.at(0) : undefined
       assertSortable(request.query)
       if (only === undefined && asksForValues(request.query))
-        throw invalid('/dataTypeId', 'is required where fields are asked for')
-      const question = only === undefined ? plainQuestion(request.query) : recordQuestion(caller, only, request.query)
+        throw invalid('/dataTypeId', 'must name one type where fields are asked for')
+      const question =
+        only === undefined ? plainQuestion(request.query, typeIds) : recordQuestion(caller, only, request.query)
       const own = withFields(caller, types, request.query)
       return answerList(
-        { ...shape, filters: { _id: shape.filters._id } },
+        { ...shape, filters: { _id: shape.filters._id }, several: ['_id'] },
         {
           tables,
           scope: caller.organizationId,
@@ -129,7 +140,7 @@ const readRoute = (services: Services): Route =>
         request.params.dataId.toLowerCase(),
       )
       if (row === undefined) throw new Failure('not_found')
-      const [type] = await typesOf(services, caller, row.dataTypeId)
+      const [type] = await typesOf(services, caller, [row.dataTypeId])
       return rowReply(shown(caller, type, row, request.query), row)
     },
   })
@@ -186,10 +197,17 @@ const recordOf = async (
 }
 
 /** The type that is asked for, or all of the organization. @throws Failure invalid */
-const typesOf = async ({ tables }: Services, caller: UserCaller, dataTypeId?: string): Promise<DataTypeRow[]> => {
-  if (dataTypeId !== undefined) {
-    const id = dataTypeId.toLowerCase()
-    return [await assertExists<DataTypeRow>(tables, DATA_TYPES, caller.organizationId, id, '/dataTypeId')]
+const typesOf = async (
+  { tables }: Services,
+  caller: UserCaller,
+  dataTypeIds?: readonly string[],
+): Promise<DataTypeRow[]> => {
+  if (dataTypeIds !== undefined) {
+    const ids = new Set(dataTypeIds.map((id) => id.toLowerCase()))
+    ids.delete(ABSENT_VALUE)
+    return Promise.all(
+      [...ids].map((id) => assertExists<DataTypeRow>(tables, DATA_TYPES, caller.organizationId, id, '/dataTypeId')),
+    )
   }
   const { rows } = await tables.find<DataTypeRow>(DATA_TYPES, caller.organizationId, { limit: 500 })
   return rows.map(({ row }) => row)
@@ -200,8 +218,11 @@ const assertSortable = ({ sortBy }: ListQuery): void => {
     throw invalid('/sortBy', `must be one of ${shape.sortable.join(', ')}, values.<name>`)
 }
 
-const plainQuestion = ({ invalid: isInvalid }: ListQuery): { where: { isInvalid?: boolean } } => ({
-  where: isInvalid === true ? { isInvalid } : {},
+const plainQuestion = ({ invalid: isInvalid }: ListQuery, typeIds?: readonly string[]): Pick<ListRequest, 'where'> => ({
+  where: {
+    ...(isInvalid === true && { isInvalid }),
+    ...(typeIds !== undefined && { dataTypeId: typeIds.map((id) => id.toLowerCase()) }),
+  },
 })
 
 /** A search looks into what is shown alone: without hidden texts into all words, else into each field that is left. */

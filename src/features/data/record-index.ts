@@ -49,6 +49,7 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
   for (const field of shape.fields) {
     const value = valueIn(values, field._id)
     if (field.slot !== undefined) index[slotNames[field.slot]] = sortText(shape._id, field, value)
+    if (isFiltered(field) && isEmpty(value)) terms.push(absentTermOf(shape._id, field))
     if (value === undefined || isEmpty(value)) continue
     for (const one of isFiltered(field) ? [value].flat() : []) terms.push(termOf(shape._id, field, one as Json))
     if (isUnique(shape, field)) terms.push(uniqueTermOf(shape._id, field, value))
@@ -90,6 +91,9 @@ export const areValid = (shape: Shape, values: JsonObject): boolean =>
 /** The term under which a value of a field is found. */
 export const termOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}=${comparable(field, value)}`
+
+/** The term of records in which a field is empty. */
+export const absentTermOf = (dataTypeId: string, field: StoredField): string => `${tagOf(dataTypeId, field)}!`
 
 /** What a unique field's values are unique among. */
 export const claimKey = ({ _id }: { _id: string }, field: StoredField): string => `${_id}/${field._id}`

@@ -2,11 +2,11 @@ import type { Find, Range } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
-import type { Json } from '../../kernel/json.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
-import { keptValue, valueFault } from '../../kit/values/value-type.ts'
+import { askedValue, askedValues } from '../../kit/values/asked-values.ts'
+import type { ValueRule } from '../../kit/values/value-type.ts'
 import { RANGED, type StoredField } from './fields.ts'
-import { boundText, isFiltered, slotNames, sortBounds, termOf } from './record-index.ts'
+import { absentTermOf, boundText, isFiltered, slotNames, sortBounds, termOf } from './record-index.ts'
 import { type DataTypeRow, hiddenOf } from './views.ts'
 
 /** What `?values.…=` and `?sortBy=values.…` ask of the table. */
@@ -32,13 +32,15 @@ export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: Lis
     [type],
     asked.map(({ field }) => field.name),
   )
-  const terms: string[] = []
+  const terms: string[][] = []
   const bounds = new Map<StoredField, { from?: string; to?: string }>()
   for (const { field, bound, name, text } of asked) {
     if (bound === 'sort') continue
-    const value = askedValue(field, text as string, `/${name}`)
-    if (bound === undefined) terms.push(termOf(type._id, field, value))
-    else bounds.set(field, { ...bounds.get(field), [bound]: boundText(type._id, field, value) })
+    if (bound === undefined) terms.push(askedTerms(type, field, text as readonly string[], `/${name}`))
+    else {
+      const value = askedValue(bareOf(field), text as string, `/${name}`)
+      bounds.set(field, { ...bounds.get(field), [bound]: boundText(type._id, field, value) })
+    }
   }
   const ranges = [...bounds].map(([field, own]): Range => {
     const all = sortBounds(type._id, field)
@@ -85,7 +87,7 @@ interface Asked {
   name: string
   field: StoredField
   bound?: 'from' | 'to' | 'sort'
-  text?: string
+  text?: string | readonly string[]
 }
 
 const askedFields = (type: DataTypeRow, query: ListQuery): Asked[] => {
@@ -99,41 +101,34 @@ const askedFields = (type: DataTypeRow, query: ListQuery): Asked[] => {
   return [...asked, { name: 'sortBy', field, bound: 'sort' }]
 }
 
-const filterOf = (type: DataTypeRow, name: string, text: unknown): Asked => {
-  if (typeof text !== 'string') throw invalid(`/${name}`, 'must be sent once')
+const filterOf = (type: DataTypeRow, name: string, sent: unknown): Asked => {
+  const texts = [sent].flat() as string[]
   const asked = name.slice(VALUES.length).normalize('NFC')
   const field = type.fields.find((one) => one.name === asked)
   if (field !== undefined) {
     if (!isFiltered(field)) throw invalid(`/${name}`, `cannot be filtered by: it is a ${field.type}`)
-    return { name, field, text }
+    return { name, field, text: texts }
   }
   const bound = BOUNDS.find((one) => asked.endsWith(`.${one}`))
   const bounded = type.fields.find((one) => `${one.name}.${bound}` === asked)
   if (bound === undefined || bounded === undefined) throw invalid(`/${name}`, `names no field of ${type.name}`)
   if (!RANGED.includes(bounded.type) || bounded.slot === undefined)
     throw invalid(`/${name}`, `must name a field of the types ${RANGED.join(', ')}`)
-  return { name, field: bounded, bound, text }
+  if (texts.length > 1) throw invalid(`/${name}`, 'must be sent once')
+  return { name, field: bounded, bound, text: texts[0] }
 }
 
-/** The value that a parameter means; a filter finds what the field could hold before it got the rules that it has now. */
-const askedValue = ({ type, options }: StoredField, text: string, path: string): Json => {
-  const value = type === 'number' ? numberOf(text) : type === 'boolean' ? booleanOf(text) : timeOr(type, text)
-  const bare =
-    type === 'options' ? { type: 'text' as const } : type === 'option' ? { type: 'text' as const, options } : { type }
-  const fault = valueFault(bare, value)
-  if (fault !== undefined) throw invalid(path, fault)
-  // A value that was an option before is still found; several in one text never were one.
-  if (options?.includes(text) === false && text.includes(','))
-    throw invalid(path, `must be one of ${options.join(', ')}`)
-  return keptValue(bare, value)
+/** What a record has one of, for the values that a parameter means. */
+const askedTerms = (type: DataTypeRow, field: StoredField, texts: readonly string[], path: string): string[] => {
+  const { values, isAbsent } = askedValues(bareOf(field), texts, path)
+  return [
+    ...values.map((value) => termOf(type._id, field, value)),
+    ...(isAbsent ? [absentTermOf(type._id, field)] : []),
+  ]
 }
 
-const numberOf = (text: string): Json => (text.trim() === '' ? text : Number.isNaN(Number(text)) ? text : Number(text))
-
-const booleanOf = (text: string): Json => (text === 'true' ? true : text === 'false' ? false : text)
-
-const timeOr = (type: StoredField['type'], text: string): Json =>
-  type === 'datetime' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
+/** A filter finds what the field could hold before it got the rules that it has now. */
+const bareOf = ({ type, options }: StoredField): ValueRule => ({ type, ...(options !== undefined && { options }) })
 
 /** Without an order of its own, a list that is bounded stands in the order of what bounds it. */
 const orderOf = (

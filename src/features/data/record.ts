@@ -43,7 +43,7 @@ export const record = defineResource(
       isDangling: bool(),
     },
     permissions: { view: 'view/data', edit: 'edit/data' },
-    version: 4,
+    version: 5,
     indexes: { equality: ['fileIds'] },
     derived: fileIdsOf,
     uniques: uniquesOf,

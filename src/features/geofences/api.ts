@@ -31,7 +31,9 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
     ...geofenceGroup.routes(services),
     ...geofence.routes(services, {
       writes: new GeofenceWriter(services),
-      where: ({ bbox, _id }, { organizationId }) => inBox(boxes, organizationId, bbox as string, _id as string[]),
+      conditions: async ({ bbox, _id }, { organizationId }) => ({
+        where: await inBox(boxes, organizationId, bbox as string, _id as string[]),
+      }),
     }),
     { ...importRoute(services), rollout: 'geofences', settles: () => IN_FORCE, settleTimeoutMs: HOUR_MS },
   ]

@@ -1,9 +1,9 @@
-import { PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
+import { PAGE_MEMBERS, envelope, UUID } from '../../kit/http/page-members.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { BBOX_PARAMETER, boxParameter } from '../../kit/http/bbox-parameter.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
-import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT } from '../../kit/http/list-query.ts'
+import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT, severalOf } from '../../kit/http/list-query.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { userOf } from '../../kit/http/request-context.ts'
@@ -22,9 +22,9 @@ import type { Position } from './views.ts'
 
 interface Query {
   bbox?: string
-  hubId?: string
-  teamId?: string
-  status?: Position['status']
+  hubId?: readonly string[]
+  teamId?: readonly string[]
+  status?: readonly Position['status'][]
   near?: string
   radius?: number
   limit?: number
@@ -145,9 +145,9 @@ const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): Positio
   if (radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
   return {
     radius,
-    hubId: hubId?.toLowerCase(),
-    teamId: teamId?.toLowerCase(),
-    status,
+    hubIds: hubId?.map((id) => id.toLowerCase()),
+    teamIds: teamId?.map((id) => id.toLowerCase()),
+    statuses: status,
     ...(bbox !== undefined && { box: boxParameter(bbox) }),
     ...(near !== undefined && { near: nearOf(near) }),
   }
@@ -166,9 +166,13 @@ const querySchema: JsonSchema = {
   additionalProperties: false,
   properties: {
     bbox: BBOX_PARAMETER,
-    hubId: { type: 'string', format: 'uuid', description: 'Trackers of this hub.' },
-    teamId: { type: 'string', format: 'uuid', description: 'Trackers of this team.' },
-    status: { type: 'string', enum: ['online', 'stale', 'offline'], description: 'By the age of the last point.' },
+    hubId: severalOf('hubId', { ...UUID, description: 'Trackers of this hub.' }),
+    teamId: severalOf('teamId', { ...UUID, description: 'Trackers of this team.' }),
+    status: severalOf(
+      'status',
+      { type: 'string', enum: ['online', 'stale', 'offline'], description: 'By the age of the last point.' },
+      { isAlwaysThere: true },
+    ),
     near: { type: 'string', description: 'lat,lng in degrees.' },
     radius: { type: 'number', minimum: 0, description: 'Metres around near.' },
     limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'Left out: all of them, with `page` 20.' },

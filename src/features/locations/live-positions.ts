@@ -3,6 +3,7 @@ import { boxContains, type Box } from '../../geo/box.ts'
 import { toE7 } from '../../geo/coordinates.ts'
 import { distanceMeters } from '../../geo/distance.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
 import {
   lastSeenAt,
   LATEST_POSITIONS,
@@ -30,9 +31,10 @@ export interface PositionFilter {
   near?: Near
   /** Metres around `near`. */
   radius?: number
-  hubId?: string
-  teamId?: string
-  status?: Position['status']
+  /** Any of them; `null` means trackers without one. */
+  hubIds?: readonly string[]
+  teamIds?: readonly string[]
+  statuses?: readonly Position['status'][]
 }
 
 /**
@@ -148,12 +150,12 @@ const seen = async (
   { caller, filter, now }: PositionQuestion,
   rows: readonly LatestPositionRow[],
 ): Promise<Seen[]> => {
-  const { box, near, radius, hubId, teamId, status } = filter
+  const { box, near, radius, hubIds, teamIds, statuses } = filter
   const here = rows.filter(
     (row) =>
       (box === undefined || boxContains(box, row.lng, row.lat)) &&
       (near === undefined || radius === undefined || distanceTo(near, row) <= radius) &&
-      (status === undefined || statusAt(lastSeenAt(row), now) === status),
+      (statuses === undefined || statuses.includes(statusAt(lastSeenAt(row), now))),
   )
   const trackers = await tables.getMany<PositionTracker>(
     TRACKERS_TABLE,
@@ -163,8 +165,7 @@ const seen = async (
   return here.flatMap((row, i) => {
     const tracker = trackers[i]
     if (tracker === undefined || !seesHubs(caller, tracker.hubIds)) return []
-    const isAsked =
-      (hubId === undefined || tracker.hubIds.includes(hubId)) && (teamId === undefined || tracker.teamId === teamId)
+    const isAsked = hasAny(hubIds, tracker.hubIds) && hasAny(teamIds, [tracker.teamId ?? []].flat())
     return isAsked ? [{ row, tracker }] : []
   })
 }
@@ -175,6 +176,9 @@ const shown = (
   row: LatestPositionRow,
   tracker: PositionTracker,
 ): Position => positionOf(row, tracker.name, statusAt(lastSeenAt(row), now))
+
+const hasAny = (asked: readonly string[] | undefined, own: readonly string[]): boolean =>
+  asked === undefined || asked.some((one) => (one === ABSENT_VALUE ? own.length === 0 : own.includes(one)))
 
 const distanceTo = ({ lat, lng }: Near, row: Pick<LatestPositionRow, 'lat' | 'lng'>): number =>
   distanceMeters(toE7(lng), toE7(lat), row.lng, row.lat)

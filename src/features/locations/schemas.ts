@@ -1,4 +1,6 @@
+import { severalOf } from '../../kit/http/list-query.ts'
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
+import { TRACKERS_ASKED } from '../trackers/views.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 
 const MEASURES: { [name: string]: JsonSchema } = {
@@ -14,14 +16,9 @@ const PLACE: { [name: string]: JsonSchema } = {
 }
 /** Chooses the trackers of a read of points or trips. */
 export const TRACKER_FILTERS: { [name: string]: JsonSchema } = {
-  trackerId: {
-    type: 'string',
-    minLength: 1,
-    maxLength: 40_000,
-    description: 'The id of a tracker, or several separated by commas.',
-  },
-  userId: { ...UUID, description: 'Those of the trackers that this user has now.' },
-  vehicleId: { ...UUID, description: 'Those of the trackers that this vehicle has now.' },
+  trackerId: severalOf('trackerId', { ...UUID, description: 'Those of this tracker.' }, TRACKERS_ASKED),
+  userId: severalOf('userId', { ...UUID, description: 'Those of the trackers that this user has now.' }),
+  vehicleId: severalOf('vehicleId', { ...UUID, description: 'Those of the trackers that this vehicle has now.' }),
 }
 
 /** A row of history. */

@@ -4,10 +4,10 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { idSchema, type ListQuery, listQuerySchema, type ListShape } from '../../kit/http/list-query.ts'
-import { envelope, pageAnswer } from '../../kit/http/page-members.ts'
+import { answered, envelope, pageAnswer } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
-import { readNotification } from './notification.ts'
+import { readAllNotifications, readNotification } from './notification.ts'
 import { NOTIFICATION, NOTIFICATION_EXAMPLE } from './schemas.ts'
 import { notificationAt, NOTIFICATIONS, notificationShown } from './views.ts'
 
@@ -25,6 +25,7 @@ const LIST: ListShape = {
     unread: { type: 'boolean', description: 'Only those that are not read (`true`), or only those that are.' },
     automationId: { type: 'string', format: 'uuid', description: 'Those that this automation told.' },
   },
+  several: ['automationId'],
   conditions: { unread: (unread) => ({ isRead: unread !== true }) },
   sortable: [],
   searchable: true,
@@ -40,6 +41,7 @@ const listQuery = (): JsonSchema => {
 export const notificationRoutes = (services: NotificationServices): Route[] => [
   listRoute(services),
   readRoute(services),
+  readAllRoute(services),
 ]
 
 const listRoute = ({ tables }: NotificationServices): Route =>
@@ -103,5 +105,29 @@ const readRoute = ({ log }: NotificationServices): Route =>
       const row = await notificationAt(log, userId, notificationId, 'end')
       if (row === undefined) throw new Failure('not_found')
       return { body: { data: notificationShown(row) }, wrote }
+    },
+  })
+
+const readAllRoute = ({ log }: NotificationServices): Route =>
+  route({
+    method: 'POST',
+    path: '/notifications/read',
+    operationId: 'readNotifications',
+    summary: 'Note that the calling user has read all their notifications',
+    tag: TAG,
+    access: 'user',
+    answers: {
+      200: {
+        description: 'How many were not read before.',
+        schema: envelope({ data: answered('NotificationsRead', { read: { type: 'integer' } }) }),
+        example: { status: true, data: { read: 3 } },
+      },
+    },
+    handler: async (request) => {
+      const { organizationId, userId } = userOf(request)
+      const context = { ids: request.ids, metadata: metadataOf(request) }
+      const whose = { organizationId, userId, at: formatTime(request.now) }
+      const { wrote, count } = await readAllNotifications(log, whose, context)
+      return { body: { data: { read: count } }, wrote }
     },
   })

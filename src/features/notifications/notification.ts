@@ -31,6 +31,7 @@ type State = readonly Known[]
 type Command =
   | { type: 'make'; made: readonly NotificationMade[] }
   | { type: 'read'; read: NotificationRead }
+  | { type: 'readAll'; read: Omit<NotificationRead, 'notificationId'> }
   | { type: 'expire'; organizationId: string; userId: string; before: string }
 
 const notifications: Decider<State, Command> = {
@@ -38,6 +39,7 @@ const notifications: Decider<State, Command> = {
   decide: (command, state) => {
     if (command.type === 'make') return make(command.made, state)
     if (command.type === 'read') return read(command.read, state)
+    if (command.type === 'readAll') return readAll(command.read, state)
     const { before, ...whose } = command
     const old = state.filter(({ at }) => at < before)
     return old.length === 0 ? [] : [left(whose, old, state.slice(old.length))]
@@ -79,6 +81,11 @@ const read = (data: NotificationRead, state: State): Fact[] => {
   return known.isRead ? [] : [{ type: NOTIFICATION_READ, data }]
 }
 
+const readAll = (whose: Omit<NotificationRead, 'notificationId'>, state: State): Fact<string, NotificationRead>[] =>
+  state
+    .filter(({ isRead }) => !isRead)
+    .map(({ notificationId }) => ({ type: NOTIFICATION_READ, data: { ...whose, notificationId } }))
+
 const left = (
   { organizationId, userId }: Pick<NotificationsLeft, 'organizationId' | 'userId'>,
   old: State,
@@ -109,6 +116,16 @@ export const makeNotifications = (
 /** Notes that a user has read one of theirs; again it changes nothing. @throws Failure not_found */
 export const readNotification = (log: EventLog, read: NotificationRead, context: CommandContext): Promise<Written> =>
   write(log, read.userId, { type: 'read', read }, context)
+
+/** Notes that a user has read all of theirs; answers how many they had not read. */
+export const readAllNotifications = async (
+  log: EventLog,
+  whose: Omit<NotificationRead, 'notificationId'>,
+  context: CommandContext,
+): Promise<Written & { count: number }> => {
+  const { wrote } = await write(log, whose.userId, { type: 'readAll', read: whose }, context)
+  return { wrote, count: wrote?.types.length ?? 0 }
+}
 
 /** Lets go of what a user was told before that time (RFC 3339), in the log too. */
 export const expireNotifications = (

@@ -1,17 +1,13 @@
-import type { Find, Range } from '../../engines/table-store.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { anyObject, id, latitude, lines, list, longitude, optional, time, type Field } from '../../kernel/schema.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
-import { boxParameter } from '../../kit/http/bbox-parameter.ts'
-import type { ListQuery } from '../../kit/http/list-query.ts'
 import type { Route } from '../../kit/http/route.ts'
-import { timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ActionContext, ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { keptIds } from './assignees.ts'
 import { taskBulkRoutes } from './bulk-api.ts'
-import { withinBox } from './cells.ts'
+import { taskConditions } from './conditions.ts'
 import { historyRoute } from './history.ts'
 import { type LateWork, servingLosers } from './lost-tasks.ts'
 import type { Move } from './moves.ts'
@@ -20,7 +16,6 @@ import { task } from './task.ts'
 import { taskUploadRoute } from './task-files.ts'
 import { TaskWriter } from './task-writer.ts'
 import type { TaskRow } from './views.ts'
-import { daysAsked } from './window.ts'
 
 /** Tasks, their moves and their history. */
 export const taskRoutes = (
@@ -29,7 +24,7 @@ export const taskRoutes = (
   const { offlineMaxMs } = services.config
   const writer = new TaskWriter(services, offlineMaxMs)
   const routes = [
-    ...task.routes(services, { writes: writer, where: conditionsOf, ranges: rangesOf, actions: moves(writer) }),
+    ...task.routes(services, { writes: writer, conditions: taskConditions(services.tables), actions: moves(writer) }),
     ...taskBulkRoutes(services, writer),
     historyRoute(services),
     taskUploadRoute(services, writer, services.uploads),
@@ -37,25 +32,6 @@ export const taskRoutes = (
   const late: LateWork = (origin, id, type, body, refusal) =>
     writer.late(origin, id, { type, ...timeOf(body), ...placeOf(body) }, (body.components ?? {}) as JsonObject, refusal)
   return routes.map((one) => servingLosers(one, { ...services, offlineMaxMs, late }))
-}
-
-/** Conditions of a list that take more than one filter. */
-const conditionsOf = async (query: ListQuery): Promise<Find['where']> => {
-  const { from, to } = timeBounds(query as { from?: string; to?: string })
-  const days = daysAsked(from, to)
-  return {
-    ...(days !== undefined && { days }),
-    ...(query.bbox !== undefined && { cells: withinBox(boxParameter(query.bbox as string)).cells }),
-  }
-}
-
-const rangesOf = (query: ListQuery): readonly Range[] => {
-  const { from, to } = timeBounds(query as { from?: string; to?: string })
-  const ranges: Range[] = []
-  if (from !== undefined) ranges.push({ field: 'windowTo', from: new Date(from).toISOString() })
-  if (to !== undefined) ranges.push({ field: 'windowFrom', to: new Date(to).toISOString() })
-  if (query.bbox !== undefined) ranges.push(...withinBox(boxParameter(query.bbox as string)).ranges)
-  return ranges
 }
 
 const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['string', 'null'] } })

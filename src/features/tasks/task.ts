@@ -27,6 +27,7 @@ import type { ListFilter } from '../../kit/resource/list-filter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { USERS_TABLE } from '../identity/views.ts'
 import { placeOf } from './cells.ts'
+import { COMPONENT_PARAMETERS, componentTermsOf } from './component-filters.ts'
 import { isNobodys } from './moves.ts'
 import {
   isOver,
@@ -57,7 +58,20 @@ const values: Field = {
 }
 
 /** What a task may be without. */
-const ABSENT = { field: 'absent', of: ['teamId', 'assigneeIds', 'tags', 'externalId', 'scheduleId', 'routingResultId'] }
+const ABSENT = {
+  field: 'absent',
+  of: [
+    'teamId',
+    'assigneeIds',
+    'tags',
+    'externalId',
+    'scheduleId',
+    'routingResultId',
+    'startedBy',
+    'finishedBy',
+    'window',
+  ],
+}
 
 const absentIn = (values: JsonObject): JsonObject => ({
   [ABSENT.field]: ABSENT.of.filter((name) => [values[name] ?? []].flat().length === 0),
@@ -69,6 +83,15 @@ const elsewhere = (schema: ListFilter['schema']): ListFilter => ({ schema, where
 const equal =
   (field: string) =>
   (value: unknown): NonNullable<Find['where']> => ({ [field]: value as string })
+
+/** A filter by a user: an id, or `me`. */
+const byUser = (field: string, description: string): ListFilter => ({
+  schema: { anyOf: [id().schema, { const: 'me' }], 'x-commas': true, description },
+  several: true,
+  where: (values, { userId }) => ({
+    [field]: (values as string[]).map((one) => (one === 'me' ? userId : one.toLowerCase())),
+  }),
+})
 
 const TIME = { type: 'string', maxLength: 40 }
 
@@ -127,7 +150,7 @@ export const task = defineResource({
   hubField: 'hubId',
   audience: TASK_AUDIENCE,
   unique: 'externalId',
-  version: 6,
+  version: 7,
   indexes: {
     equality: [
       'state',
@@ -138,6 +161,11 @@ export const task = defineResource({
       'externalId',
       'priority',
       'dataId',
+      'createdById',
+      'startedBy',
+      'finishedBy',
+      'componentTerms',
+      'isLate',
       'tags',
       'people',
       'days',
@@ -146,23 +174,16 @@ export const task = defineResource({
       ABSENT.field,
     ],
     range: ['title', 'priority', 'dueAt', 'finishedAt', 'windowFrom', 'windowTo'],
-    sparse: ['placeLat', 'placeLng'],
+    sparse: ['placeLat', 'placeLng', 'openUntil'],
     text: ['title', 'description', 'address'],
   },
   absent: ABSENT,
   sorts: { 'window.from': 'windowFrom', 'window.to': 'windowTo' },
   filters: {
-    assigneeId: {
-      schema: {
-        anyOf: [id().schema, { const: 'me' }],
-        'x-commas': true,
-        description: 'Tasks of this user; `me` means the caller.',
-      },
-      several: true,
-      where: (values, { userId }) => ({
-        assigneeIds: (values as string[]).map((one) => (one === 'me' ? userId : one.toLowerCase())),
-      }),
-    },
+    assigneeId: byUser('assigneeIds', 'Tasks of this user; `me` means the caller.'),
+    createdBy: byUser('createdById', 'Tasks that this user, automation, schedule or service account made.'),
+    startedBy: byUser('startedBy', 'Tasks that this user started.'),
+    finishedBy: byUser('finishedBy', 'Tasks that this user finished.'),
     dataId: {
       schema: { type: 'string', format: 'uuid', description: 'Tasks whose data source is this record.' },
       several: true,
@@ -176,8 +197,17 @@ export const task = defineResource({
       ...TIME,
       description: 'Tasks whose window begins then or earlier: RFC 3339, or milliseconds since the epoch.',
     }),
+    finishedFrom: elsewhere({
+      ...TIME,
+      description: 'Tasks that were finished then or later: RFC 3339, or milliseconds since the epoch.',
+    }),
+    finishedTo: elsewhere({
+      ...TIME,
+      description: 'Tasks that were finished then or earlier: RFC 3339, or milliseconds since the epoch.',
+    }),
     bbox: elsewhere(BBOX_PARAMETER),
   },
+  filterPatterns: COMPONENT_PARAMETERS,
   derived: (values) => ({ ...derivedOf(values), ...absentIn(values) }),
   keepsNaming: ({ state }, plural) => plural === USERS_TABLE && isOver({ state: state as TaskState }),
   keep: async ({ values }) => withNamedFiles(withState(values), Object.values(values.components as JsonObject).flat()),
@@ -205,17 +235,28 @@ const withState = (values: JsonObject): JsonObject => {
   return { ...others, state: 'new' }
 }
 
-const derivedOf = ({ files, assigneeIds, teamId, dataSource, window, lat, lng }: JsonObject): JsonObject => {
+const derivedOf = (values: JsonObject): JsonObject => {
+  const { files, assigneeIds, teamId, dataSource, window, lat, lng, createdBy, components } = values
   const span = window as { from: string; to: string } | undefined
   const source = dataSource as { dataId: string } | undefined
   const hasPlace = typeof lat === 'number' && typeof lng === 'number'
   return {
     people: peopleOf({ assigneeIds, teamId } as TaskValues),
+    createdById: (createdBy as { id: string } | undefined)?.id ?? '',
+    componentTerms: componentTermsOf((components ?? {}) as JsonObject),
+    ...lateness(values as unknown as TaskValues),
     ...fileIdsOf(files === undefined ? {} : { files }),
     ...(source !== undefined && { dataId: source.dataId }),
     ...(span !== undefined && { windowFrom: span.from, windowTo: span.to, days: daysOf(span.from, span.to) }),
     ...(hasPlace && placeOf(lat, lng)),
   }
+}
+
+/** From when on it is late: finished after its window, or open past it. */
+const lateness = ({ state, window, finishedAt }: TaskValues): JsonObject => {
+  if (window === undefined || state === 'cancelled') return {}
+  if (state !== 'finished') return { openUntil: window.to }
+  return finishedAt !== undefined && finishedAt > window.to ? { isLate: true } : {}
 }
 
 function keptWindow(value: unknown): JsonObject {

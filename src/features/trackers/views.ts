@@ -1,8 +1,8 @@
 import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import type { Caller, UserCaller } from '../../kernel/caller.ts'
-import { invalid } from '../../kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
 import type { LastSeen } from '../locations/views.ts'
 import type { TrackerValues } from './events.ts'
 
@@ -119,15 +119,8 @@ export interface TrackerResolver {
   listed(): Promise<void>
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-/** The ids in the parameter `trackerId`, which are separated by commas. @throws Failure invalid for what is no UUID. */
-export const trackerIdsOf = (text: string): string[] => {
-  const ids = text.split(',').map((id) => id.trim().toLowerCase())
-  if (!ids.every((id) => UUID.test(id)))
-    throw invalid('/trackerId', 'must be the id of a tracker, or several separated by commas')
-  return ids
-}
+/** A filter by tracker names so many at most. */
+export const TRACKERS_ASKED = { isAlwaysThere: true, most: 1_000 }
 
 /** What the live view shows of a tracker beside its points, or filters by. */
 export interface TrackerFacts {
@@ -144,8 +137,22 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
   }: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | string[]> =>
     hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds }),
 
-  trackersOf: (organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<string[]> =>
-    idsWhere(tables, organizationId, { [field]: id }),
+  /** Trackers of a user or vehicle, or of any of several; `null` means those without one. */
+  trackersOf: async (
+    organizationId: string,
+    field: 'userId' | 'vehicleId',
+    id: string | readonly string[],
+  ): Promise<string[]> => {
+    const ids = [id].flat()
+    const named = ids.filter((one) => one !== ABSENT_VALUE)
+    const found = await idsWhere(tables, organizationId, { [field]: named })
+    if (named.length < ids.length)
+      for await (const page of pagesOf<TrackerRow>(tables, TRACKERS_TABLE, organizationId, { limit: PAGE_ROWS })) {
+        await breathe()
+        found.push(...page.flatMap((one) => (one.row[field] === undefined ? [one.id] : [])))
+      }
+    return found
+  },
 
   trackerNames: async (organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]> => {
     const names: (string | undefined)[] = []

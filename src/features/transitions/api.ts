@@ -1,11 +1,11 @@
 import { envelope, STREAM_PAGE_MEMBERS, UUID } from '../../kit/http/page-members.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
-import { chosenFields, FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
+import { chosenFields, FIELDS_PARAMETER, severalOf } from '../../kit/http/list-query.ts'
 import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../kit/http/history-answer.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Answer, type Route, route } from '../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
-import { trackerIdsOf } from '../trackers/views.ts'
+import { TRACKERS_ASKED } from '../trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { readTransitions } from './history-query.ts'
@@ -19,10 +19,10 @@ export interface TransitionServices {
 }
 
 interface TransitionQuery {
-  trackerId?: string
-  geofenceId?: string
-  geofenceGroupId?: string
-  type?: 'entry' | 'leave'
+  trackerId?: readonly string[]
+  geofenceId?: readonly string[]
+  geofenceGroupId?: readonly string[]
+  type?: readonly ('entry' | 'leave')[]
   from?: string
   to?: string
   format?: HistoryFormat
@@ -35,17 +35,19 @@ interface TransitionQuery {
 /** One more is asked of the engine, as a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 
+const ALWAYS_THERE = { isAlwaysThere: true }
+
 const QUERY: JsonSchema = {
   type: 'object',
   properties: {
-    trackerId: {
-      type: 'string',
-      maxLength: 40_000,
-      description: 'The id of a tracker, or several separated by commas.',
-    },
-    geofenceId: { ...UUID, description: 'Those of this geofence.' },
-    geofenceGroupId: { ...UUID, description: 'Those of geofences that were of this group then.' },
-    type: { type: 'string', enum: ['entry', 'leave'], description: 'Left out: both.' },
+    trackerId: severalOf('trackerId', { ...UUID, description: 'Those of this tracker.' }, TRACKERS_ASKED),
+    geofenceId: severalOf('geofenceId', { ...UUID, description: 'Those of this geofence.' }, ALWAYS_THERE),
+    geofenceGroupId: severalOf(
+      'geofenceGroupId',
+      { ...UUID, description: 'Those of geofences that were of this group then.' },
+      ALWAYS_THERE,
+    ),
+    type: severalOf('type', { type: 'string', enum: ['entry', 'leave'], description: 'Left out: both.' }, ALWAYS_THERE),
     ...boundsSchema('Made'),
     format: {
       type: 'string',
@@ -113,13 +115,13 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         cursor,
         fields,
       } = request.query
-      const asked = trackerId === undefined ? undefined : trackerIdsOf(trackerId)
+      const asked = lowerCase(trackerId)
       const chosen = chosenFields(TRANSITION_MEMBERS, fields) as TransitionMember[] | undefined
       const bounds = timeBounds({ from, to })
       const visible = await services.visibleTrackers(caller)
       const question = {
         ...bounds,
-        type,
+        type: type === undefined || new Set(type).size > 1 ? undefined : type[0],
         format,
         order,
         limit,
@@ -129,11 +131,13 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         organizationId: caller.organizationId,
         trackerIds:
           asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id)),
-        geofenceIds: geofenceId === undefined ? undefined : [geofenceId.toLowerCase()],
-        geofenceGroupIds: geofenceGroupId === undefined ? undefined : [geofenceGroupId.toLowerCase()],
+        geofenceIds: lowerCase(geofenceId),
+        geofenceGroupIds: lowerCase(geofenceGroupId),
       }
       const answer = await readTransitions(services.history, question, request.signal)
       return historyReply(answer, '/api/v3/geofence-events', request.query, 'geofence-events')
     },
   }),
 ]
+
+const lowerCase = (ids: readonly string[] | undefined): string[] | undefined => ids?.map((id) => id.toLowerCase())

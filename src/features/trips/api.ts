@@ -16,7 +16,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { POINT_ROW } from '../locations/schemas.ts'
+import { POINT_ROW, TRACKER_FILTERS } from '../locations/schemas.ts'
 import { TRIP, TRIP_EXAMPLE } from './schemas.ts'
 import { TRIPS, type TripRow, tripShown } from './views.ts'
 
@@ -25,8 +25,8 @@ export interface TripServices {
   tables: Pick<TableStore, 'find' | 'get'>
   /** The trackers that a caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
-  /** Ids of the organization's trackers of a user or a vehicle. */
-  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<readonly string[]>
+  /** Ids of the organization's trackers of users or vehicles; `null` means those without one. */
+  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', ids: readonly string[]): Promise<readonly string[]>
   seesTracker(caller: UserCaller, trackerId: string): Promise<boolean>
   /** Whether the organization has, or had, the tracker. */
   ownsTracker(organizationId: string, trackerId: string): Promise<boolean>
@@ -55,11 +55,14 @@ const LIST: ListShape = {
     state: { type: 'string', enum: ['running', 'finished'] },
     explicit: { type: 'boolean', description: 'Begun by points (`true`), or detected (`false`).' },
   },
+  several: ['state'],
   sortable: ['startedAt'],
   searchable: false,
 }
 
-type TripQuery = ListQuery & { from?: string; to?: string; trackerId?: string; userId?: string; vehicleId?: string }
+type TripQuery = ListQuery & { from?: string; to?: string } & {
+  [filter in 'trackerId' | 'userId' | 'vehicleId']?: readonly string[]
+}
 
 /** Trips, running and finished, and what a tracking token shows. */
 export const tripRoutes = (services: TripServices): Route[] => [
@@ -72,9 +75,7 @@ const listRoute = (services: TripServices): Route => {
   const query = listQuerySchema(LIST)
   const properties = query.properties as { [name: string]: JsonSchema }
   const further = {
-    trackerId: { type: 'string', format: 'uuid', description: 'Trips of this tracker.' },
-    userId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this user has now.' },
-    vehicleId: { type: 'string', format: 'uuid', description: 'Trips of the trackers that this vehicle has now.' },
+    ...TRACKER_FILTERS,
     ...boundsSchema('Trips that started'),
   }
   return route<TripQuery>({
@@ -119,14 +120,16 @@ const askedTrackers = async (
   { trackerId, userId, vehicleId }: TripQuery,
 ): Promise<readonly string[] | undefined> => {
   const lists: (readonly string[])[] = []
-  if (trackerId !== undefined) lists.push([trackerId.toLowerCase()])
-  if (userId !== undefined) lists.push(await trackersOf(caller.organizationId, 'userId', userId.toLowerCase()))
-  if (vehicleId !== undefined) lists.push(await trackersOf(caller.organizationId, 'vehicleId', vehicleId.toLowerCase()))
+  if (trackerId !== undefined) lists.push(lowerCase(trackerId))
+  if (userId !== undefined) lists.push(await trackersOf(caller.organizationId, 'userId', lowerCase(userId)))
+  if (vehicleId !== undefined) lists.push(await trackersOf(caller.organizationId, 'vehicleId', lowerCase(vehicleId)))
   const visible = await visibleTrackers(caller)
   if (visible !== 'all') lists.push(visible)
   const [first, ...others] = lists.map((list) => new Set(list)).sort((a, b) => a.size - b.size)
   return first && [...first].filter((id) => others.every((other) => other.has(id)))
 }
+
+const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
 
 const readRoute = (services: TripServices): Route =>
   route<{ fields?: string }>({

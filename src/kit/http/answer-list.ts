@@ -20,7 +20,17 @@ import type { PageTexts } from './page-texts.ts'
 import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
 import type { Reply } from './route.ts'
 
-export interface ListRequest {
+/** What rows must be beside the filters that a shape declares. */
+export interface ListConditions {
+  /** On the field of a filter it counts instead. */
+  where?: Find['where']
+  every?: Find['every']
+  ranges?: Find['ranges']
+  /** What no index has: such a list is walked. */
+  keep?(row: Row): boolean
+}
+
+export interface ListRequest extends ListConditions {
   tables: Pick<TableStore, 'find'>
   scope: string
   caller: UserCaller
@@ -31,13 +41,7 @@ export interface ListRequest {
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
   /** In place of `present`, where what is shown of a row follows from the row, `fields` and `view` alone. */
   texts?: { kept: PageTexts; view: string; show(row: Row): Row }
-  /** Conditions beside those of the query; on the same field they count instead. */
-  where?: Find['where']
-  every?: Find['every']
-  /** What no index has: such a list is walked. */
-  keep?(row: Row): boolean
   range?: Find['range']
-  ranges?: Find['ranges']
   /** In place of the words of `q`. */
   words?: Find['words']
   /** The order of a list that cannot be sorted otherwise. */

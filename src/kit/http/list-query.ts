@@ -42,6 +42,8 @@ export interface ListShape extends Sight {
   members: readonly string[]
   /** Schemas of the filters by name. */
   filters: { [name: string]: JsonSchema }
+  /** Schemas of further parameters, by patterns of their names; their conditions are made elsewhere. */
+  patterns?: { [pattern: string]: JsonSchema }
   /** What a filter means where it is no equality with the field of its name. */
   conditions?: { [name: string]: (value: Json, caller: UserCaller) => NonNullable<Find['where']> }
   /** Filters that take several values, of which a row has any; what they are told, and their conditions, is an array. */
@@ -102,17 +104,22 @@ const takesCommas = ({ format, enum: choices, 'x-commas': commas }: JsonSchema):
   commas === true ||
   (choices as unknown[] | undefined)?.every((one) => !String(one).includes(',')) === true
 
-/** The schema of a filter that takes several values; `commas` where they may also stand in one text. */
-export const severalOf = (name: string, { description, ...one }: JsonSchema): JsonSchema => {
+/** The schema of a filter that takes several values; `null` is none where every row has the field. */
+export const severalOf = (
+  name: string,
+  { description, ...one }: JsonSchema,
+  how: { isAlwaysThere?: boolean; most?: number } = {},
+): JsonSchema => {
   const { 'x-commas': _commas, ...items } = one
-  const how = takesCommas(one) ? 'repeated, or separated by commas' : 'repeated'
+  const sent = takesCommas(one) ? 'repeated, or separated by commas' : 'repeated'
+  const absent = how.isAlwaysThere === true ? '' : ' `null`: those without one.'
   return {
     type: 'array',
     minItems: 1,
-    maxItems: LIMIT_MAX,
-    items: { if: { const: ABSENT_VALUE }, else: items },
+    maxItems: how.most ?? LIMIT_MAX,
+    items: how.isAlwaysThere === true ? items : { if: { const: ABSENT_VALUE }, else: items },
     ...(takesCommas(one) && { 'x-commas': true }),
-    description: `${description ?? `Those whose \`${name}\` is this.`} Several: any of them, ${how}. \`null\`: those without one.`,
+    description: `${description ?? `Those whose \`${name}\` is this.`} Several: any of them, ${sent}.${absent}`,
   }
 }
 
@@ -154,6 +161,7 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
       : {}),
     fields: FIELDS_PARAMETER,
   },
+  ...(shape.patterns !== undefined && { patternProperties: shape.patterns }),
   additionalProperties: false,
 })
 

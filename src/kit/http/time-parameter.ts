@@ -25,10 +25,17 @@ export const boundsSchema = (what: string): { from: JsonSchema; to: JsonSchema }
   return { from: bound('later'), to: bound('earlier') }
 }
 
-/** The inclusive bounds that `from` and `to` name. @throws Failure invalid for what is no time, or an end before its beginning. */
-export const timeBounds = (query: { from?: string; to?: string }): { from?: number; to?: number } => {
-  const from = timeParameter('/from', query.from)
-  const to = timeParameter('/to', query.to)
-  if (from !== undefined && to !== undefined && from > to) throw invalid('/to', 'must not be before from')
+/**
+ * The inclusive bounds that `from` and `to` name, or parameters of other names.
+ * @throws Failure invalid for what is no time, or an end before its beginning.
+ */
+export const timeBounds = (
+  query: { from?: string; to?: string },
+  names: { from: string; to: string } = { from: 'from', to: 'to' },
+): { from?: number; to?: number } => {
+  const from = timeParameter(`/${names.from}`, query.from)
+  const to = timeParameter(`/${names.to}`, query.to)
+  if (from !== undefined && to !== undefined && from > to)
+    throw invalid(`/${names.to}`, `must not be before ${names.from}`)
   return { from, to }
 }

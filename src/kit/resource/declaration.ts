@@ -149,6 +149,8 @@ export interface ResourceDeclaration {
   /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`; `sparse` ones are bounded only. */
   indexes?: Pick<TableDeclaration, 'equality' | 'range' | 'sparse' | 'text'>
   filters?: { [name: string]: ListFilter }
+  /** Further parameters of the list, by patterns of their names; the routes say what they mean. */
+  filterPatterns?: { [pattern: string]: JsonSchema }
   /** The member that `derived` makes of the names of those that the record lacks, so that `null` finds them by an index. */
   absent?: Absent
   /** Orders of the list that clients call otherwise than their `range` field, by what `sortBy` calls them. */

@@ -1,9 +1,8 @@
-import type { Find } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answerList } from '../http/answer-list.ts'
+import { answerList, type ListConditions } from '../http/answer-list.ts'
 import { pageTexts } from '../http/page-texts.ts'
 import {
   FIELDS_QUERY,
@@ -53,9 +52,7 @@ export interface RouteParts {
   /** Beside those of the declaration, for the same reason. */
   actions?: readonly ResourceAction[]
   /** Conditions of a list that take more than the query's values and an index. */
-  where?(query: ListQuery, caller: UserCaller): Promise<Find['where']>
-  /** Bounds of a list, on fields that have an index. */
-  ranges?(query: ListQuery): Find['ranges']
+  conditions?(query: ListQuery, caller: UserCaller): Promise<ListConditions>
   /** Query parameters of the read beside `fields`, and the row where they ask for another one than the table's. */
   read?: { query: { [name: string]: JsonSchema }; row(request: RouteRequest, id: string): Promise<Row | undefined> }
   /** In place of the declaration's. */
@@ -132,8 +129,7 @@ const listRoute = (served: Served): Route => {
         caller,
         query,
         path: `/api/v3${path}`,
-        where: await served.where?.(query, caller),
-        ranges: served.ranges?.(query),
+        ...(await served.conditions?.(query, caller)),
         ...(isPresented ? { present: (rows) => presented(served, request, rows, query.fields) } : { texts }),
       })
     },

@@ -28,7 +28,7 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
   const shown = (table.equality ?? []).filter((name) => Object.hasOwn(schemas, name))
-  const { filters = {}, sorts = {}, computed = [], hubField, audience, personal, absent } = declaration
+  const { filters = {}, sorts = {}, computed = [], hubField, audience, personal, absent, filterPatterns } = declaration
   const several = Object.keys(filters).filter((name) => filters[name].several === true)
   const plain = [...shown, ...computed].filter((name) => !Object.hasOwn(filters, name))
   return {
@@ -40,6 +40,7 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
     },
     several: [...plain, ...several],
     absent,
+    patterns: filterPatterns,
     computed,
     conditions: Object.fromEntries(Object.entries(filters).map(([name, { where }]) => [name, where])),
     sortable: [...(table.range ?? []).filter((name) => Object.hasOwn(schemas, name)), ...Object.keys(sorts)],

@@ -108,6 +108,13 @@ test('the audit log says who changed what, from where, newest first, without sec
   )
   t.equal((await entries(owner, `&actorId=${ownerId}`)).length > 0, true)
   t.strictSame(await entries(owner, '&actorId=nobody'), [])
+  t.strictSame(
+    (await entries(owner, '&noun=hub,role&action=created,deleted')).length,
+    all.filter(
+      (one: { noun: string; action: string }) => ['hub', 'role'].includes(one.noun) && one.action !== 'changed',
+    ).length,
+    'several values',
+  )
   t.strictSame(await entries(owner, '&to=2020-01-01T00:00:00Z'), [])
   t.equal((await owner.call('GET', '/audit-log?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z')).status, 400)
   t.equal((await owner.call('GET', '/audit-log?sortBy=at')).status, 400)

@@ -364,6 +364,11 @@ test('the log has runs of trackers that the caller sees, and walks on when it se
     [{ point }],
     'the point is a row of history',
   )
+  const both = `?trackerId=${trackerId(1)}&trackerId=${trackerId(2)}`
+  t.same((await seenBy(owner, both)).sort(), [trackerId(1), trackerId(2)].sort(), 'several')
+  t.same(await seenBy(north, both), [trackerId(1)], 'of several those that the caller sees')
+  t.same(await seenBy(owner, `${both}&status=dead,skipped`), [])
+  t.equal((await call('GET', '/automation-log?automationId=mine', { caller: owner })).status, 400)
 
   const hidden = (await world.runs()).find((run) => run.subjectId === trackerId(2))
   t.equal((await call('POST', `/automation-log/${hidden?._id}/retry`, { caller: north })).status, 404)

@@ -140,6 +140,14 @@ test('records are found by type, primary key, every filterable field, bounds, wo
   t.equal((await list(of)).total, 5)
   t.equal(await any('values.kind=shop'), '024')
   t.equal(await any('values.kind=shop&values.active=true'), '02')
+  t.equal(await any('values.kind=shop,restaurant'), '01234')
+  t.equal(await any('values.kind=shop&values.kind=restaurant&values.active=false'), '4')
+  t.equal(await any('values.tags=vip,cash&values.kind=shop,null'), '024')
+  t.equal(await any('values.seenAt=null'), '34')
+  t.equal(await any('values.seenAt=null&values.seenAt=1767225600000'), '034')
+  t.equal(await any('values.number=C-1&values.number=C-3'), '13')
+  t.equal(await any('values.number=C-1,C-3'), '', 'a text may have a comma')
+  t.equal((await list(`dataTypeId=${type._id},${other._id}`)).total, 6)
   t.equal(await found('values.tags=late&sortBy=values.number&sortOrder=desc'), '10')
   t.equal(await found('values.debt=0'), '2')
   t.equal(await found('values.since=2026-03-15'), '2')
@@ -177,6 +185,10 @@ test('records are found by type, primary key, every filterable field, bounds, wo
     [`${of}&values.place=1`, '/values.place'],
     [`${of}&values.name.from=a`, '/values.name.from'],
     [`${of}&values.debt=much`, '/values.debt'],
+    [`${of}&values.debt=1,2`, '/values.debt'],
+    [`${of}&values.kind=shop,`, '/values.kind'],
+    [`${of}&values.debt.from=1&values.debt.from=2`, '/values.debt.from'],
+    [`${of},${other._id}&values.debt=1`, '/dataTypeId'],
     [`${of}&sortBy=values.colour`, '/sortBy'],
     [`${of}&sortBy=name`, '/sortBy'],
     [`${of}&fields=colour`, '/fields'],

@@ -133,6 +133,10 @@ test('pages by number, filters, fields, hubs', async (t) => {
   const ofHub = ids.filter((_, i) => i % 3 === 0)
   t.same((await walk(get, 'limit=77', undefined, { hubIds: [HUBS[1]] })).flat(), ofHub, 'the hubs of the caller')
   t.match((await get(`limit=77&hubId=${HUBS[1]}`)).body, { total: ofHub.length })
+  t.match((await get(`limit=77&hubId=${HUBS[1]},${HUBS[0]}`)).body, { total: TRACKERS })
+  t.match((await get('limit=77&teamId=null&hubId=null')).body, { total: 0 })
+  t.match((await get('limit=77&teamId=null&status=online,stale,offline')).body, { total: TRACKERS })
+  t.equal((await get('hubId=north')).status, 400)
   t.same((await get(`limit=77&hubId=${HUBS[0]}`, { hubIds: [HUBS[1]] })).body, {
     status: true,
     data: [],

@@ -86,6 +86,19 @@ test('one reads one’s own notifications, newest first, and notes that they are
   t.match(await ada.call('GET', '/notifications?unread=perhaps'), { status: 400 })
 })
 
+test('all are read at once, and each that was not is told', async (t) => {
+  const { ada, owner, tell, texts } = await open(t)
+  for (const name of ['one', 'two', 'three']) await tell(name)
+  await tell('mine', owner)
+  const all = (by = ada) => by.call('POST', '/notifications/read')
+  t.match(await all(), { status: 200, body: { data: { read: 3 } } })
+  t.same(await texts('?unread=true'), [])
+  t.same(await texts('?unread=true', owner), ['Text of mine.'], 'one’s own alone')
+  t.match((await all()).body.data, { read: 0 })
+  await tell('four')
+  t.match((await all()).body.data, { read: 1 })
+})
+
 test('they are heard live by their reader alone, with the read mark, and by since after a restart', async (t) => {
   const { ada, owner, callerOf, tell, tables, ...world } = await open(t)
   await tables.declare(LATEST_POSITIONS)

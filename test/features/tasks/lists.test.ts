@@ -54,3 +54,93 @@ test('a list of many ids has them all on one page', async (t) => {
   t.match((await owner.call('GET', '/tasks')).body, { limit: 20, total: 30 })
   t.equal((await owner.call('GET', `/tasks?_id=${Array(501).fill(created[0])}`)).status, 400)
 })
+
+test('tasks are found by who made, started and finished them, and when', async (t) => {
+  const { owner, ada, bob, task, move, at, clock } = await openTasks(t)
+  const [one, two, three] = [
+    await task({ assigneeIds: [ada.id] }),
+    await task({ assigneeIds: [bob.id] }),
+    await task({ assigneeIds: [ada.id] }),
+  ]
+  const found = async (query: string, by = owner) => {
+    const { status, body } = await by.call('GET', `/tasks?${query}`)
+    if (status !== 200) return body.errors[0].path
+    const ids = body.data.map(({ _id }: { _id: string }) => _id)
+    return [one, two, three].flatMap(({ _id }, i) => (ids.includes(_id) ? [i + 1] : []))
+  }
+  const begin = at(0)
+  for (const [{ _id }, { session }] of [
+    [one, ada],
+    [two, bob],
+  ] as const) {
+    await move(_id, 'start', {}, session)
+    clock.advance(60_000)
+    t.equal((await move(_id, 'finish', { components: { receiver: 'Eve' } }, session)).status, 200)
+  }
+  await move(three._id, 'start', {}, ada.session)
+  for (const [query, expected] of [
+    ['createdBy=me', [1, 2, 3]],
+    [`createdBy=${ada.id}`, []],
+    [`startedBy=${ada.id}`, [1, 3]],
+    [`startedBy=${ada.id},${bob.id}&finishedBy=null`, [3]],
+    [`finishedBy=${ada.id.toUpperCase()}&finishedBy=${bob.id}`, [1, 2]],
+    ['finishedBy=nobody', '/finishedBy'],
+    [`finishedFrom=${begin}&finishedTo=${at(-60)}`, [1]],
+    [`finishedFrom=${at(-1)}`, [2]],
+    [`finishedTo=${begin}`, []],
+    ['finishedTo=yesterday', '/finishedTo'],
+    [`finishedFrom=${at(0)}&finishedTo=${begin}`, '/finishedTo'],
+  ] as const)
+    t.same(await found(query), expected, query)
+  t.same(await found('startedBy=me', bob.session), [2])
+})
+
+test('tasks are found by what is filled in', async (t) => {
+  const { owner, make, hubId, flow } = await openTasks(t)
+  const components = [
+    { id: 'size', type: 'option', options: ['big', 'small'] },
+    { id: 'kind', type: 'option', options: ['a,b', 'c'] },
+    { id: 'note', type: 'text' },
+    { id: 'code', type: 'barcode' },
+    { id: 'parcels', type: 'number' },
+  ]
+  const { _id: flowId } = await make('/flow', { name: 'Sizes', steps: [{ id: 'one', name: 'One', components }] })
+  const tasks = []
+  for (const values of [
+    { size: 'big', kind: 'a,b', note: 'x,y', code: '00' },
+    { size: 'small', kind: 'c', note: 'z'.repeat(300) },
+    { code: '00' },
+  ])
+    tasks.push(await make('/task', { flowId, title: 'T', hubId, components: values }))
+  await make('/task', { flowId: flow._id, title: 'Other', hubId, components: { receiver: 'big' } })
+  const found = async (query: string) => {
+    const { status, body } = await owner.call('GET', `/tasks?flowId=${flowId}&${query}`)
+    if (status !== 200) return body.errors[0].path
+    t.equal(body.total, body.data.length, `the total of ${query}`)
+    const ids = body.data.map(({ _id }: { _id: string }) => _id)
+    return tasks.flatMap(({ _id }, i) => (ids.includes(_id) ? [i + 1] : []))
+  }
+  for (const [query, expected] of [
+    ['components.size=big', [1]],
+    ['components.size=big,small', [1, 2]],
+    ['components.size=big&components.size=small&components.code=00', [1]],
+    ['components.size=null', [3]],
+    ['components.size=null,small', [2, 3]],
+    ['components.size=null,small&components.note=null', [3]],
+    ['components.kind=a,b', [1]],
+    ['components.kind=c,d', '/components.kind'],
+    ['components.size=big,', '/components.size'],
+    ['components.note=x,y', [1]],
+    [`components.note=${'z'.repeat(300)}`, [2]],
+    ['components.note=x', []],
+    ['components.code=00&components.note=x,y', [1]],
+    ['components.parcels=1', '/components.parcels'],
+    ['components.colour=red', '/components.colour'],
+    [`flowId=${flow._id}&components.size=big`, '/flowId'],
+  ] as const)
+    t.same(await found(query), expected, query)
+  t.match(await owner.call('GET', '/tasks?components.size=big'), {
+    status: 400,
+    body: { errors: [{ path: '/flowId' }] },
+  })
+})

@@ -67,8 +67,12 @@ const open = async (t: Test) => {
     tables: new HistoryRows(lagging, systemClock, async () => void (isBehind = false)),
     visibleTrackers: async () => visible,
     seesTracker: async (_caller, trackerId) => visible === 'all' || visible.includes(trackerId),
-    trackersOf: async (_organizationId, field, id) =>
-      id === userId && field === 'userId' ? trackerIds : id === vehicleId && field === 'vehicleId' ? [other] : [],
+    trackersOf: async (_organizationId, field, ids) =>
+      ids.includes(userId) && field === 'userId'
+        ? trackerIds
+        : ids.includes(vehicleId) && field === 'vehicleId'
+          ? [other]
+          : [],
     ownsTracker: async (owner, trackerId) => owner === organizationId && trackerIds.includes(trackerId),
     tripToken: (trackerId, startedAt) => tripToken(services.keyring, trackerId, startedAt),
     readTripToken: (token) => readTripToken(services.keyring, token),

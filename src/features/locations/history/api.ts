@@ -9,7 +9,6 @@ import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } fr
 import { userOf } from '../../../kit/http/request-context.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../../kit/http/time-parameter.ts'
-import { trackerIdsOf } from '../../trackers/views.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
 import { POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../schemas.ts'
@@ -18,16 +17,16 @@ export interface HistoryApiServices {
   history: HistoryReader
   /** The trackers whose points the caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
-  /** Ids of the organization's trackers of a user or a vehicle. */
-  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', id: string): Promise<readonly string[]>
+  /** Ids of the organization's trackers of users or vehicles; `null` means those without one. */
+  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', ids: readonly string[]): Promise<readonly string[]>
   /** What trackers are called, in the order of the ids; undefined for those that are gone. */
   trackerNames(organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]>
 }
 
 interface HistoryQuery {
-  trackerId?: string
-  userId?: string
-  vehicleId?: string
+  trackerId?: readonly string[]
+  userId?: readonly string[]
+  vehicleId?: readonly string[]
   from?: string
   to?: string
   bbox?: string
@@ -170,13 +169,14 @@ const askedTrackers = async (
   { trackerId, userId, vehicleId }: HistoryQuery,
 ): Promise<string[] | undefined> => {
   const lists: (readonly string[])[] = []
-  if (trackerId !== undefined) lists.push(trackerIdsOf(trackerId))
-  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', userId.toLowerCase()))
-  if (vehicleId !== undefined)
-    lists.push(await services.trackersOf(organizationId, 'vehicleId', vehicleId.toLowerCase()))
+  if (trackerId !== undefined) lists.push(lowerCase(trackerId))
+  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', lowerCase(userId)))
+  if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', lowerCase(vehicleId)))
   const [first, ...others] = lists
   return first?.filter((id) => others.every((list) => list.includes(id)))
 }
+
+const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const { trackerId, userId, vehicleId, simplify, interval, format = 'json', geometry, order, limit, cursor } = query
@@ -194,6 +194,6 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
     order,
     limit,
     cursor,
-    asked: [trackerId, userId, vehicleId].map((ids) => ids?.toLowerCase()),
+    asked: [trackerId, userId, vehicleId].map((ids) => ids?.join().toLowerCase()),
   }
 }

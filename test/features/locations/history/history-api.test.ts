@@ -35,7 +35,7 @@ const open = async (t: Test) => {
   const routes = historyRoutes({
     history,
     visibleTrackers: async () => visible,
-    trackersOf: async (_organizationId, field, id) => (field === 'userId' && id === USER ? [TRACKERS[1]] : []),
+    trackersOf: async (_organizationId, field, ids) => (field === 'userId' && ids.includes(USER) ? [TRACKERS[1]] : []),
     trackerNames: async (_organizationId, ids) => ids.map((id) => `Bus ${TRACKERS.indexOf(id)}`),
   })
   const call = routeCaller({ routes })

@@ -1,0 +1,44 @@
+import { invalid } from '../../kernel/errors.ts'
+import type { Json } from '../../kernel/json.ts'
+import { ABSENT_VALUE } from '../http/list-query.ts'
+import { keptValue, type ValueRule, valueFault } from './value-type.ts'
+
+/** Values of which a row has any; `null` means those without one. */
+export interface AskedValues {
+  values: Json[]
+  isAbsent: boolean
+}
+
+/**
+ * The values that a filter means by the texts of its parameter. Ids and options may stand in one text with commas, unless
+ * an option has one. A value that was an option before is still found. @throws Failure invalid
+ */
+export const askedValues = (rule: ValueRule, texts: readonly string[], path: string): AskedValues => {
+  const parts = texts.flatMap((text) => (isSplit(rule, text) ? text.split(',') : [text]))
+  const asked = parts.filter((part) => part !== ABSENT_VALUE)
+  return { values: asked.map((part) => askedValue(rule, part, path)), isAbsent: asked.length < parts.length }
+}
+
+const isSplit = ({ type, options = [] }: ValueRule, text: string): boolean =>
+  type === 'reference' || (isChoice(type) && !options.includes(text) && !options.some((one) => one.includes(',')))
+
+const isChoice = (type: ValueRule['type']): boolean => type === 'option' || type === 'options'
+
+/** The value that a text means. @throws Failure invalid */
+export const askedValue = ({ type, options }: ValueRule, text: string, path: string): Json => {
+  const value = type === 'number' ? numberOf(text) : type === 'boolean' ? booleanOf(text) : timeOr(type, text)
+  // What the other rules forbid may be there from before.
+  const bare = { type: isChoice(type) ? ('text' as const) : type }
+  const fault = value === '' ? 'must not be empty' : valueFault(bare, value)
+  if (fault !== undefined) throw invalid(path, fault)
+  if (options?.includes(text) === false && text.includes(','))
+    throw invalid(path, `must be one of ${options.join(', ')}`)
+  return keptValue(bare, value)
+}
+
+const numberOf = (text: string): Json => (text.trim() === '' ? text : Number.isNaN(Number(text)) ? text : Number(text))
+
+const booleanOf = (text: string): Json => (text === 'true' ? true : text === 'false' ? false : text)
+
+const timeOr = (type: ValueRule['type'], text: string): Json =>
+  type === 'datetime' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
