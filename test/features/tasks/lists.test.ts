@@ -105,7 +105,7 @@ test('tasks are found by what is filled in', async (t) => {
     { id: 'parcels', type: 'number' },
   ]
   const { _id: flowId } = await make('/flow', { name: 'Sizes', steps: [{ id: 'one', name: 'One', components }] })
-  const tasks = []
+  const tasks: { _id: string }[] = []
   for (const values of [
     { size: 'big', kind: 'a,b', note: 'x,y', code: '00' },
     { size: 'small', kind: 'c', note: 'z'.repeat(300) },
