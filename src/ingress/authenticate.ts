@@ -9,7 +9,10 @@ import type { IngressOptions, RateLimits } from './options.ts'
 
 /** Lets a request in, or says why not: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
 export class Admission {
-  private readonly options: Pick<IngressOptions, 'authenticate' | 'authenticateRevoked' | 'rollout' | 'metricsToken'>
+  private readonly options: Pick<
+    IngressOptions,
+    'authenticate' | 'authenticateRevoked' | 'rollout' | 'metricsToken' | 'clock'
+  >
   private readonly perAddress: RateLimiter | undefined
   private readonly perToken: RateLimiter | undefined
   private readonly perOrganization: RateLimiter | undefined
@@ -38,7 +41,13 @@ export class Admission {
   async admit(exchange: Exchange, route: Route): Promise<Caller | undefined> {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
-    return this.allow(await this.identify(exchange.bearer, exchange.allowances), route)
+    const { bearer, headers, allowances } = exchange
+    const now = this.options.clock.now()
+    const caller = bearer === undefined ? await route.withoutToken?.({ headers, now }) : undefined
+    return this.allow(
+      caller === undefined ? await this.identify(bearer, allowances) : this.counted(caller, allowances),
+      route,
+    )
   }
 
   /** The caller whose token this route may have revoked before. @throws Failure as `admit` */
@@ -59,7 +68,10 @@ export class Admission {
   /** @throws Failure `unauthenticated`, `rate_limited`, `engine_down` */
   async identify(token: string | undefined, allowances: Allowance[] = []): Promise<Caller> {
     if (token === undefined || token === '') throw new Failure('unauthenticated')
-    const caller = await this.options.authenticate(token)
+    return this.counted(await this.options.authenticate(token), allowances)
+  }
+
+  private counted(caller: Caller, allowances: Allowance[]): Caller {
     this.perToken?.take(credentialOf(caller), allowances)
     this.perOrganization?.take(caller.organizationId, allowances)
     return caller

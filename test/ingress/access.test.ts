@@ -6,6 +6,26 @@ import { Places, RateLimiter } from '../../src/ingress/limits.ts'
 import type { Failure } from '../../src/kernel/errors.ts'
 import { openDoor, simpleRoute, user } from './support.ts'
 
+test('a route may know callers without a token, for whom limits and permissions hold as well', async (t) => {
+  const withoutToken = async ({ headers }: { headers: { get(name: string): string | undefined } }) =>
+    headers.get('cookie') === 'yes' ? user() : undefined
+  const handler = async () => ({ body: {} })
+  const door = await openDoor(t, {
+    routes: [
+      { ...simpleRoute({ path: '/user', access: 'user' }, handler), withoutToken },
+      { ...simpleRoute({ path: '/none', access: { permission: 'edit/nothing' } }, handler), withoutToken },
+    ],
+    rateLimits: { token: 2 },
+  })
+  const get = async (path: string, headers: { [name: string]: string }) =>
+    (await request(`${door.url}/api/v3${path}`, { headers })).statusCode
+  t.equal(await get('/user', {}), 401)
+  t.equal(await get('/user', { cookie: 'yes', authorization: 'Bearer bad' }), 401, 'a token counts alone')
+  t.equal(await get('/user', { cookie: 'yes' }), 200)
+  t.equal(await get('/none', { cookie: 'yes' }), 403)
+  t.equal(await get('/user', { cookie: 'yes' }), 429)
+})
+
 const body = { type: 'object', required: ['name'] }
 
 test('who may call', async (t) => {

@@ -14,10 +14,9 @@ export const ADA = { email: 'ada@example.com', xms_edov: true, tid: TENANT }
 /** An organization with an integration, whose tenant is a provider of the test. */
 export const openAzure = async (t: Test, issuer: () => string) => {
   const world = await openIdentity(t, {}, (services) =>
-    azureRoutes(identityContext(services, IDENTITY_CONFIG), {
+    azureRoutes(identityContext(services, { ...IDENTITY_CONFIG, publicUrl: PUBLIC_URL }), {
       provider: new AzureProvider(issuer),
       integrationOf: (id) => activeIntegration(services, id),
-      publicUrl: PUBLIC_URL,
     }),
   )
   const owner = await world.signup()

@@ -55,15 +55,16 @@ export const routeCaller = ({
   return async (method: Method, url: string, options: CallOptions = {}): Promise<CallAnswer> => {
     try {
       const { route, params, query } = find(routes, method, url)
-      authorize(route, options.caller)
+      const now = clock.now()
+      const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
+      const caller = options.caller ?? (await route.withoutToken?.({ headers, now }))
+      authorize(route, caller)
       assertValid(compileQuery(route.query), query)
       if (route.params !== undefined) assertValid(compileParams(route.params), { ...params })
       if (route.body !== undefined && (options.body !== undefined || route.bodyRequired !== false))
         assertValid(compileBody(route.body), options.body)
-      const now = clock.now()
-      const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
       const request = {
-        caller: options.caller as never,
+        caller: caller as never,
         params,
         query: query as never,
         body: options.body as never,

@@ -101,6 +101,7 @@ export const IDENTITY_CONFIG: IdentityConfig = {
   signupsPerAddress: 1_000,
   organizationsPerUser: 20,
   tokenTtlMs: 24 * 3_600_000,
+  publicUrl: 'https://waymark.example.com',
 }
 
 /** Everything of identity, hubs, teams, vehicles and trackers over the embedded engines; `signup` and `login` answer sessions. */

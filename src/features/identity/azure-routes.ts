@@ -5,7 +5,9 @@ import { objectSchema, secret } from '../../kernel/schema.ts'
 import { metadataOf } from '../../kit/http/request-context.ts'
 import { type Reply, route, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
 import type { AzureProvider, Integration } from './azure-provider.ts'
+import { SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
+import { cookie, cookieIn } from './cookies.ts'
 import type { Person } from './people.ts'
 import { VERIFY_ADDRESS } from './processes.ts'
 import { signInAnswer } from './session-answer.ts'
@@ -16,14 +18,11 @@ export interface AzureParts {
   provider: AzureProvider
   /** The integration while it is active. */
   integrationOf(appIntegrationId: string): Promise<Integration | undefined>
-  /** What clients call this service by. */
-  publicUrl: string
 }
 
 const TAG = 'Authentication'
 /** What the browser that began keeps: it goes to the callback and to the exchange. */
 const COOKIE = 'waymark-browser'
-const COOKIE_PATH = '/api/v3/auth'
 const STATE_MS = 600_000
 const CODE_MS = 60_000
 const CALLBACK = '/auth/azure/callback'
@@ -82,7 +81,7 @@ export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[
     },
     handler: (request) => start(context, parts, request),
   }),
-  route<object, { code: string }>({
+  route<object, { code: string } & SessionMember>({
     method: 'POST',
     path: '/auth/exchange',
     operationId: 'exchangeSignIn',
@@ -90,16 +89,16 @@ export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[
     description: `Only in the browser that began the sign-in: the request carries the cookie \`${COOKIE}\` that \`GET /auth/azure/{appIntegrationId}\` set there.`,
     tag: TAG,
     access: 'public',
-    body: objectSchema({ code: secret({ max: 1_000 }) }),
+    body: objectSchema({ code: secret({ max: 1_000 }), ...SESSION_MEMBER }),
     bodyExample: { code: '<CODE>' },
     answers: { 200: signInAnswer('Signed in, or asked for the second factor.') },
-    handler: (request) => exchange(context, parts, request),
+    handler: (request) => exchange(context, request),
   }),
 ]
 
 const start = async (
-  { services: { keyring } }: IdentityContext,
-  { provider, integrationOf, publicUrl }: AzureParts,
+  { services: { keyring }, config: { publicUrl } }: IdentityContext,
+  { provider, integrationOf }: AzureParts,
   { params, now }: RouteRequest,
 ): Promise<Reply> => {
   const appIntegrationId = params.appIntegrationId.toLowerCase()
@@ -155,14 +154,14 @@ const finish = async (
     if (!(error instanceof Failure)) throw error
     const { correlationId } = request
     context.services.logger.warn('a sign-in was refused', { correlationId, code: error.code, error: error.message })
-    const cookie = cookieOf(parts.publicUrl, '', 0)
+    const cookie = cookieOf(context.config.publicUrl, '', 0)
     return { status: 302, raw: '', headers: { location: `/#error=${error.code}`, 'set-cookie': cookie } }
   }
 }
 
 const signedIn = async (
   context: IdentityContext,
-  { provider, integrationOf, publicUrl }: AzureParts,
+  { provider, integrationOf }: AzureParts,
   request: RouteRequest<{ [name: string]: string | undefined }>,
 ): Promise<{ code: string; wrote: Wrote | undefined }> => {
   const { keyring } = context.services
@@ -173,7 +172,7 @@ const signedIn = async (
   if (!(await isFirstUse(context, `state:${said.nonce}`, said.until))) throw unfinished()
   const integration = await integrationOf(said.appIntegrationId)
   if (integration === undefined) throw new Failure('not_found')
-  const returnedTo = new URL(callbackUrl(publicUrl))
+  const returnedTo = new URL(callbackUrl(context.config.publicUrl))
   for (const [name, value] of Object.entries(query)) if (value !== undefined) returnedTo.searchParams.set(name, value)
   const { nonce, verifier } = said
   const email = await provider.emailOf(integration, returnedTo, { state, nonce, verifier }, now)
@@ -191,8 +190,7 @@ const signedIn = async (
 
 const exchange = async (
   context: IdentityContext,
-  { publicUrl }: AzureParts,
-  request: RouteRequest<object, { code: string }>,
+  request: RouteRequest<object, { code: string } & SessionMember>,
 ): Promise<Reply> => {
   const { body, now, network } = request
   await context.limits.countFrom(network, now)
@@ -203,18 +201,17 @@ const exchange = async (
   const person = await context.people.load(identityId)
   const member = person && (await memberFor(context, person, organizationId, true))
   if (person === undefined || member === undefined || person.state.proofs !== proofs) throw unfinished()
-  const reply = await signIn(context, request, { person, member, isByProvider: true })
-  return { ...reply, headers: { ...reply.headers, 'set-cookie': cookieOf(publicUrl, '', 0) } }
+  const inBrowser = body.session === 'cookie'
+  const reply = await signIn(context, request, { person, member, isByProvider: true, inBrowser })
+  return { ...reply, headers: { 'set-cookie': cookieOf(context.config.publicUrl, '', 0), ...reply.headers } }
 }
 
-const cookieOf = (publicUrl: string, value: string, lifeMs: number): string => {
-  const secure = publicUrl.startsWith('https:') ? '; Secure' : ''
-  return `${COOKIE}=${value}; Path=${COOKIE_PATH}; Max-Age=${lifeMs / 1_000}; HttpOnly; SameSite=Lax${secure}`
-}
+const cookieOf = (publicUrl: string, value: string, lifeMs: number): string =>
+  cookie(publicUrl, COOKIE, value, lifeMs, 'Lax')
 
 /** The request comes from the browser that began. @throws Failure invalid_credentials */
-const assertBrowser = ({ headers }: Pick<RouteRequest, 'headers'>, expected: string): void => {
-  const browser = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(headers.get('cookie') ?? '')?.[1] ?? ''
+const assertBrowser = (request: Pick<RouteRequest, 'headers'>, expected: string): void => {
+  const browser = cookieIn(request, COOKIE) ?? ''
   if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(expected))) throw unfinished()
 }
 

@@ -23,6 +23,8 @@ export interface IdentityConfig {
   organizationsPerUser: number
   /** Life of a token. */
   tokenTtlMs: number
+  /** What clients call this service by. */
+  publicUrl: string
 }
 
 export type IdentityServices = ResourceServices & Pick<Services, 'clock' | 'logger' | 'files'>

@@ -124,6 +124,10 @@ export interface SessionBegan {
   address: string
   /** Another service said who it is; no password was given. */
   isByProvider?: boolean
+  /** The session of a browser, kept by a cookie: tokens are issued for it. */
+  isBrowser?: boolean
+  /** The session of a browser that the token was issued for, and ends with. */
+  browserId?: string
   expiresAt: string
   at: string
 }

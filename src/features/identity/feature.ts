@@ -27,11 +27,10 @@ export const identity: Feature = {
   projections: [access],
   tables: [SIGN_INS_USED],
   routes: (services) => {
-    const context = identityContext(services, services.config)
+    const context = identityContext(services, { ...services.config, publicUrl: services.publicUrl })
     const azure = azureRoutes(context, {
       provider: new AzureProvider(),
       integrationOf: (appIntegrationId) => activeIntegration(services, appIntegrationId),
-      publicUrl: services.publicUrl,
     })
     return [...identityRoutes(context), ...azure]
   },

@@ -9,6 +9,7 @@ import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import { shownBy } from '../../kit/resource/show.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { loadReached } from './change-user.ts'
+import { SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
 import { countInvitation, createUser, invitation } from './create-user.ts'
 import { loginOrder, openMemberships } from './identity.ts'
@@ -35,7 +36,7 @@ interface InviteBody {
   teamIds?: string[]
 }
 
-interface AcceptBody {
+interface AcceptBody extends SessionMember {
   token: string
   name?: string
   password: string
@@ -80,7 +81,12 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
       'Whoever has an account gives its password and keeps its name. Whoever has none, or never confirmed their address, sets a password here, and a name if they like.',
     tag: 'Authentication',
     access: 'public',
-    body: objectSchema({ token: secret({ max: 200 }), name: optional(newName({ max: 100 })), password: PASSWORD }),
+    body: objectSchema({
+      token: secret({ max: 200 }),
+      name: optional(newName({ max: 100 })),
+      password: PASSWORD,
+      ...SESSION_MEMBER,
+    }),
     bodyExample: { token: '<TOKEN>', name: 'Ada Kowalska', password: 'correct horse battery staple' },
     answers: { 200: signInAnswer('Accepted; whoever has a second factor is asked for it.') },
     handler: (request) => accept(context, request),
@@ -143,9 +149,10 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
   if (isVerified && person.state.factor !== undefined)
     return accepted(challenge(context, request, { person, member: { organizationId } }), wrote)
   const member = await acceptedPerson(context, person, userId, passwordHash ?? known)
-  const issued = await issueToken(context, request, { person: member, organizationId, userId, jti })
+  const inBrowser = body.session === 'cookie'
+  const issued = await issueToken(context, request, { person: member, organizationId, userId, jti, inBrowser })
   const answer = await session(context, issued.signed, organizationId, userId)
-  return { body: answer, wrote: allWrote(wrote, issued.wrote), secret: true }
+  return { body: answer, headers: issued.headers, wrote: allWrote(wrote, issued.wrote), secret: true }
 }
 
 /** Whoever accepted, with the password that they gave. @throws Failure invalid_credentials for what was undone meanwhile. */

@@ -1,6 +1,7 @@
 import { Failure } from '../../kernel/errors.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import type { RouteRequest, Wrote } from '../../kit/http/route.ts'
+import { BROWSER_SESSION_MS, BROWSER_TOKEN_MS, browserCookie } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
 import type { SessionBegan, TokenRevoked } from './events.ts'
 import type { Person } from './people.ts'
@@ -15,12 +16,16 @@ export interface TokenSubject {
   userId: string
   jti: string
   isByProvider?: boolean
+  /** Begins the session of a browser, too. */
+  inBrowser?: boolean
 }
 
 export interface Issued {
   signed: SignedToken
   session: SessionBegan
   wrote: Wrote | undefined
+  /** Keeps the session of the browser where one began. */
+  headers: { [name: string]: string }
 }
 
 type Request = Pick<RouteRequest, 'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>
@@ -37,14 +42,16 @@ export const issueToken = async (
   const { person, organizationId, userId } = subject
   const { email, proofs } = person.state
   const { identityId } = person
-  const signed = context.tokens.issue(subject, request.now)
+  const browserId = subject.inBrowser === true ? request.ids.next() : undefined
+  const signed = context.tokens.issue(subject, request.now, lifeMsMax(browserId))
   const metadata = metadataOf(request, organizationId, `user:${userId}`)
-  const session = sessionOf(request, subject, signed)
+  const session = sessionOf(request, { ...subject, browserId }, signed)
   const origin = { ids: request.ids, metadata }
-  const wrote = await context.sessions.begin(identityId, session, origin)
+  const wrote = await context.sessions.begin(identityId, [...browserOf(session), session], origin)
   await assertSame(context, person, session, origin)
   await context.throttle.noteLogin(email, request.network, { identityId, proofs }, request.now)
-  return { signed, session, wrote }
+  const headers = browserId === undefined ? {} : browserCookie(context, { identityId, browserId })
+  return { signed, session, wrote, headers }
 }
 
 /** Those who changed their access meanwhile ended the sessions that they found: this one may have begun after that. */
@@ -73,21 +80,35 @@ export const exchangeToken = async (
   subject: Omit<TokenSubject, 'person'>,
   graceMs = 0,
 ): Promise<Issued> => {
-  const signed = context.tokens.issue(subject, request.now)
-  const session = sessionOf(request, subject, signed)
+  const { identityId, jti } = userOf(request)
+  const before = (await context.sessions.live(identityId, request.now)).find((one) => one.jti === jti)
+  const begins = subject.inBrowser === true && before?.browserId === undefined
+  const browserId = begins ? request.ids.next() : before?.browserId
+  const signed = context.tokens.issue(subject, request.now, lifeMsMax(browserId))
+  const session = sessionOf(request, { ...subject, browserId }, signed)
   const wrote = await context.sessions.replace(
-    userOf(request).identityId,
+    identityId,
     revocationOfCall(request, graceMs),
-    session,
+    [...(begins ? browserOf(session) : []), session],
     { ids: request.ids, metadata: metadataOf(request, subject.organizationId) },
   )
-  const { identityId } = userOf(request)
   if ((await context.people.load(identityId)) === undefined) {
     // Erased meanwhile: what was just written is the only trace.
     await context.sessions.erase(identityId)
     throw new Failure('unauthenticated')
   }
-  return { signed, session, wrote }
+  const isKept = subject.inBrowser === true && browserId !== undefined
+  return { signed, session, wrote, headers: isKept ? browserCookie(context, { identityId, browserId }) : {} }
+}
+
+const lifeMsMax = (browserId: string | undefined): number | undefined =>
+  browserId === undefined ? undefined : BROWSER_TOKEN_MS
+
+/** The session of the browser that a token is the first of. */
+const browserOf = ({ browserId, at, ...token }: SessionBegan): SessionBegan[] => {
+  if (browserId === undefined) return []
+  const expiresAt = formatTime(Date.parse(at) + BROWSER_SESSION_MS)
+  return [{ ...token, jti: browserId, isBrowser: true, expiresAt, at }]
 }
 
 /** The end of the token of the call. */
@@ -98,10 +119,17 @@ export const revocationOfCall = (request: Pick<Request, 'caller' | 'now'>, grace
 
 const sessionOf = (
   { address, now }: Pick<Request, 'address' | 'now'>,
-  { jti, organizationId, userId, isByProvider = false }: Omit<TokenSubject, 'person'>,
+  {
+    jti,
+    organizationId,
+    userId,
+    isByProvider = false,
+    browserId,
+  }: Omit<TokenSubject, 'person'> & { browserId?: string },
   { expiresAt }: SignedToken,
 ): SessionBegan => ({
   ...{ jti, organizationId, userId, address },
   ...(isByProvider && { isByProvider }),
+  ...(browserId !== undefined && { browserId }),
   ...{ expiresAt: formatTime(expiresAt), at: formatTime(now) },
 })

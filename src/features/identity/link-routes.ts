@@ -2,6 +2,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { email, objectSchema, optional, secret } from '../../kernel/schema.ts'
 import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
+import { SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
 import type { LinkKind } from './events.ts'
 import { noteForgotten } from './forgotten.ts'
@@ -15,10 +16,12 @@ import { confirmedAnswer } from './session-answer.ts'
 import { memberFor, signIn } from './sign-in.ts'
 import { PASSWORD, type UserRow } from './user.ts'
 
-interface TokenBody {
+interface TokenBody extends SessionMember {
   token: string
   password?: string
 }
+
+type ResetBody = Required<Omit<TokenBody, 'session'>>
 
 const CONFIRMED = 'Your address is confirmed.'
 const RESET: readonly LinkKind[] = ['reset', 'reopening', 'emailUndo']
@@ -44,7 +47,7 @@ export const linkRoutes = (context: IdentityContext): Route[] => [
       return { body: { message: 'If there is an account with this address, a link is on its way to it.' } }
     },
   }),
-  route<object, Required<TokenBody>>({
+  route<object, ResetBody>({
     method: 'POST',
     path: '/auth/reset-password',
     operationId: 'resetPassword',
@@ -67,7 +70,7 @@ export const linkRoutes = (context: IdentityContext): Route[] => [
       'For the address of a signup, or a new address; a link that undoes a change is taken too, with a new password. While no address of the account was ever confirmed, the password is set anew and must be given. Where an administrator changed the address, giving the present password keeps other organizations open. Who is an active user of no organization is answered without a token.',
     tag: 'Authentication',
     access: 'public',
-    body: objectSchema({ token: secret({ max: 200 }), password: optional(PASSWORD) }),
+    body: objectSchema({ token: secret({ max: 200 }), password: optional(PASSWORD), ...SESSION_MEMBER }),
     bodyExample: { token: '<TOKEN>', password: 'correct horse battery staple' },
     answers: { 200: confirmedAnswer('Confirmed and signed in; whoever has a second factor is asked for it.') },
     handler: (request) => verifyEmail(context, request),
@@ -90,10 +93,7 @@ export const openLink = async (
   return { person, link }
 }
 
-const resetPassword = async (
-  context: IdentityContext,
-  request: RouteRequest<object, Required<TokenBody>>,
-): Promise<Reply> => {
+const resetPassword = async (context: IdentityContext, request: RouteRequest<object, ResetBody>): Promise<Reply> => {
   const useId = request.ids.next()
   const { person, link } = await openLink(context, request, RESET, useId)
   const passwordHash = await hashFor(context, request, person, link, request.body.password)
@@ -127,7 +127,8 @@ const signedIn = async (
   if (person === undefined || stored === undefined) return { body: { message: CONFIRMED } }
   const { state, version } = await context.users.load(stored._id)
   const member = { ...rowOf(stored._id, version, state), teamIds: stored.teamIds } as UserRow
-  const { body, ...reply } = await signIn(context, request, { person, member, jti })
+  const inBrowser = request.body.session === 'cookie'
+  const { body, ...reply } = await signIn(context, request, { person, member, jti, inBrowser })
   const message =
     person.state.factor === undefined ? CONFIRMED : `${CONFIRMED} Sign in with a code of your second factor.`
   return { ...reply, body: { ...(body as object), message } }

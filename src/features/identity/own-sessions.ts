@@ -15,13 +15,13 @@ const SESSION_SCHEMA = answered(
   'OwnSession',
   {
     _id: UUID,
-    jti: { type: 'string', format: 'uuid', description: 'The id of the token.' },
+    jti: { type: 'string', format: 'uuid', description: 'The id of the token, or of the session of a browser.' },
     organizationId: { type: 'string', format: 'uuid', description: 'The organization that it is for.' },
     createdAt: DATE_TIME,
     expiresAt: DATE_TIME,
     lastUsedAt: { ...DATE_TIME, description: 'To some minutes; absent while it was not used.' },
     address: { type: 'string', description: 'From where it was asked for.' },
-    isCurrent: { type: 'boolean', description: 'The token of this call.' },
+    isCurrent: { type: 'boolean', description: 'The one of this call.' },
   },
   ['lastUsedAt'],
 )
@@ -109,9 +109,11 @@ const ownSessions = async (
 }
 
 const sessionsOf = async (context: IdentityContext, request: RouteRequest<ListQuery>): Promise<Row[]> => {
-  const { jti: current } = userOf(request)
+  const { jti } = userOf(request)
   const live = await ownSessions(context, request)
-  return live.map(({ jti, organizationId, address, at, expiresAt }) => ({
+  const current = live.find((one) => one.jti === jti)?.browserId ?? jti
+  const shown = live.filter(({ browserId }) => browserId === undefined)
+  return shown.map(({ jti, organizationId, address, at, expiresAt }) => ({
     _id: jti,
     jti,
     organizationId,

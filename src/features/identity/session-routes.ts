@@ -1,8 +1,10 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
 import { id, objectSchema, optional, secret, text } from '../../kernel/schema.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
+import { endOfCookie, keptBy, SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
+import { browserCaller, refreshInBrowser } from './browser-session.ts'
 import type { IdentityContext } from './context.ts'
 import { exchangeToken, revocationOfCall } from './issue-token.ts'
 import type { Person } from './people.ts'
@@ -22,7 +24,7 @@ import { USERS_TABLE } from './views.ts'
 /** Sockets of a refreshed token have so long for their new `auth`. */
 const REFRESH_GRACE_MS = 10_000
 
-interface LoginBody {
+interface LoginBody extends SessionMember {
   email: string
   password: string
   organizationId?: string
@@ -37,20 +39,30 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     tag: 'Authentication',
     access: 'public',
     idempotent: false,
-    body: objectSchema({ email: text({ max: 254 }), password: secret({ max: 200 }), organizationId: optional(id()) }),
+    body: objectSchema({
+      email: text({ max: 254 }),
+      password: secret({ max: 200 }),
+      organizationId: optional(id()),
+      ...SESSION_MEMBER,
+    }),
     bodyExample: { email: 'ada@example.com', password: 'correct horse battery staple' },
     answers: { 200: signInAnswer('Logged in, or asked for the second factor.') },
     handler: (request) => login(context, request),
   }),
-  route({
+  route<object, { organizationId?: string } | undefined>({
     method: 'POST',
     path: '/auth/refresh',
     operationId: 'refreshToken',
     summary: 'Exchange the token of the call for a new one',
+    description:
+      'In place of a token, a page of this origin that sends `waymark-client: console` may have the cookie of a sign-in with `session`: it gets a token of 15 minutes for `organizationId`, the most recent one when left out, and no other token ends.',
     tag: 'Authentication',
     access: 'user',
     isPersonal: true,
     revokesToken: true,
+    withoutToken: (request) => browserCaller(context, request),
+    body: objectSchema({ organizationId: optional(id()) }),
+    bodyRequired: false,
     answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
     handler: (request) => refresh(context, request),
   }),
@@ -89,7 +101,8 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
 const logout = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
   const origin = { ids: request.ids, metadata: metadataOf(request) }
   const { identityId } = userOf(request)
-  return { wrote: await context.sessions.end(identityId, revocationOfCall(request, 0), origin) }
+  const wrote = await context.sessions.end(identityId, revocationOfCall(request, 0), origin)
+  return { headers: endOfCookie(context, request), wrote }
 }
 
 const login = async (context: IdentityContext, request: RouteRequest<object, LoginBody>): Promise<Reply> => {
@@ -104,12 +117,19 @@ const login = async (context: IdentityContext, request: RouteRequest<object, Log
     await guard.noteFailure()
     throw new Failure('invalid_credentials')
   }
-  return signIn(context, request, { person, member })
+  return signIn(context, request, { person, member, inBrowser: body.session === 'cookie' })
 }
 
-const refresh = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
+const refresh = async (
+  context: IdentityContext,
+  request: RouteRequest<object, { organizationId?: string } | undefined>,
+): Promise<Reply> => {
   const caller = userOf(request)
   const { userId, organizationId } = caller
+  const kept = keptBy(context, request)
+  if (kept?.browserId === caller.jti) return refreshInBrowser(context, request, kept)
+  if ((request.body?.organizationId?.toLowerCase() ?? organizationId) !== organizationId)
+    throw invalid('/organizationId', 'must be the one of the token: switch the organization to get another')
   const jti = request.ids.next()
   const person = await personOf(context, caller)
   const member = await context.services.tables.get<UserRow>(USERS_TABLE, organizationId, userId)

@@ -31,34 +31,62 @@ export class Sessions {
     this.log = log
   }
 
-  /** A token was issued to somebody who gave a password or followed a link. */
-  async begin(identityId: string, session: SessionBegan, origin: SessionOrigin): Promise<Wrote> {
+  /** A token was issued to somebody who gave a password or followed a link; before it stands the session of a browser that began with it. */
+  async begin(identityId: string, begun: readonly SessionBegan[], origin: SessionOrigin): Promise<Wrote> {
     const { ids, metadata } = origin
-    const event = { id: ids.next(), type: SESSION.began, data: encodeJson(session), isJson: true, metadata }
-    const { position, revision } = await this.log.append(streamOf(identityId), [event], 'any')
-    if ((revision + 1) % TRUNCATE_EVERY === 0) await this.truncate(identityId, Date.parse(session.at))
-    return { position, types: [SESSION.began] }
+    const type = SESSION.began
+    const events = begun.map((one) => ({ id: ids.next(), type, data: encodeJson(one), isJson: true, metadata }))
+    const { position, revision } = await this.log.append(streamOf(identityId), events, 'any')
+    await this.truncateAt(identityId, { revision, count: events.length, at: begun[0].at })
+    return { position, types: [type] }
   }
 
   /**
-   * Ends a token, and begins the session of the one that takes its place; done before, by the same request, it changes
-   * nothing. @throws Failure unauthenticated when the token has ended otherwise.
+   * Begins the session of a token for the one of a browser; `renewed` is how that goes on, undefined where it is as it is.
+   * @throws Failure unauthenticated when the browser's has ended
+   */
+  beginIn(
+    identityId: string,
+    token: SessionBegan,
+    renewed: (browser: SessionBegan) => SessionBegan | undefined,
+    origin: SessionOrigin,
+  ): Promise<Wrote | undefined> {
+    return this.write(identityId, token.at, origin, ({ live }) => {
+      const browser = live.get(token.browserId ?? '')
+      if (browser === undefined || browser.expiresAt <= token.at) throw new Failure('unauthenticated')
+      if (live.has(token.jti)) return []
+      const next = renewed(browser)
+      return [began(token), ...(next === undefined ? [] : [began(next)])]
+    })
+  }
+
+  /**
+   * Ends a token, and begins the session of the one that takes its place, the last of `next`; done before, by the same
+   * request, it changes nothing. @throws Failure unauthenticated when the token has ended otherwise.
    */
   replace(
     identityId: string,
     before: TokenRevoked,
-    next: SessionBegan,
+    next: readonly SessionBegan[],
     origin: SessionOrigin,
   ): Promise<Wrote | undefined> {
-    return this.write(identityId, origin, ({ live, ended }) => {
-      if (live.has(next.jti)) return []
+    return this.write(identityId, before.at, origin, ({ live, ended }) => {
+      if (live.has(next.at(-1)?.jti ?? '')) return []
       if (ended.has(before.jti)) throw new Failure('unauthenticated')
-      return [endOf(before), { type: SESSION.began, data: next }]
+      return [endOf(before), ...next.map(began)]
     })
   }
 
+  /** Ends a token. One that was issued for the session of a browser ends that, and its other tokens, too. */
   end(identityId: string, token: TokenRevoked, origin: SessionOrigin): Promise<Wrote | undefined> {
-    return this.write(identityId, origin, ({ ended }) => (ended.has(token.jti) ? [] : [endOf(token)]))
+    return this.write(identityId, token.at, origin, ({ live, ended }) => {
+      const browserId = live.get(token.jti)?.browserId ?? token.jti
+      const others = [...live.values()].filter(
+        (one) => one.jti !== token.jti && (one.jti === browserId || one.browserId === browserId),
+      )
+      const ends = others.map((one) => endOf(revocationOf(one, token.at)))
+      return ended.has(token.jti) ? ends : [endOf(token), ...ends]
+    })
   }
 
   /** Ends every session of the identity but one. `at` in RFC 3339. */
@@ -67,7 +95,7 @@ export class Sessions {
     { except, at }: { except?: string; at: string },
     origin: SessionOrigin,
   ): Promise<Wrote | undefined> {
-    return this.write(identityId, origin, ({ live }) =>
+    return this.write(identityId, at, origin, ({ live }) =>
       [...live.values()].filter(({ jti }) => jti !== except).map((session) => endOf(revocationOf(session, at))),
     )
   }
@@ -85,6 +113,7 @@ export class Sessions {
 
   private async write(
     identityId: string,
+    at: string,
     { ids, metadata }: SessionOrigin,
     decide: (state: SessionState) => Fact[],
   ): Promise<Wrote | undefined> {
@@ -95,7 +124,9 @@ export class Sessions {
       if (facts.length === 0) return undefined
       while (eventIds.length < facts.length) eventIds.push(ids.next())
       const wrote = await appendFacts(this.log, streamOf(identityId), facts, eventIds, state.version, metadata)
-      if (wrote !== undefined) return wrote
+      if (wrote === undefined) continue
+      await this.truncateAt(identityId, { revision: state.version + facts.length - 1, count: facts.length, at })
+      return wrote
     }
     throw new Failure('conflict', { message: 'Others log in at the same time; try again.', retryAfterSeconds: 1 })
   }
@@ -116,13 +147,28 @@ export class Sessions {
     }
   }
 
+  /** Every so often, when `count` events have come up to the revision. */
+  private async truncateAt(
+    identityId: string,
+    { revision, count, at }: { revision: number; count: number; at: string },
+  ): Promise<void> {
+    if ((revision + 1) % TRUNCATE_EVERY < count) await this.truncate(identityId, Date.parse(at))
+  }
+
   private async truncate(identityId: string, now: number): Promise<void> {
-    for (let from = 0; ; ) {
+    const lasts = new Map<string, { revision: number; expiresAt: string }>()
+    let from = 0
+    for (let isWhole = false; !isWhole; ) {
       const events = await this.log.read(streamOf(identityId), from, PAGE_EVENTS)
-      const kept = events.find(({ data }) => Date.parse(decodeJson<SessionBegan>(data).expiresAt) > now)
-      from = kept?.revision ?? (events.at(-1)?.revision ?? from - 1) + 1
-      if (kept !== undefined || events.length < PAGE_EVENTS) return this.log.truncateBefore(streamOf(identityId), from)
+      for (const { data, revision } of events) {
+        const { jti, expiresAt } = decodeJson<SessionBegan>(data)
+        lasts.set(jti, { revision, expiresAt })
+        from = revision + 1
+      }
+      isWhole = events.length < PAGE_EVENTS
     }
+    const kept = [...lasts.values()].filter(({ expiresAt }) => Date.parse(expiresAt) > now)
+    await this.log.truncateBefore(streamOf(identityId), Math.min(from, ...kept.map(({ revision }) => revision)))
   }
 }
 
@@ -134,5 +180,7 @@ export const revocationOf = (
 ): TokenRevoked => ({ jti, organizationId, userId, expiresAt, graceMs, at })
 
 const endOf = (data: TokenRevoked): Fact => ({ type: SESSION.ended, data })
+
+const began = (data: SessionBegan): Fact => ({ type: SESSION.began, data })
 
 const streamOf = (identityId: string): string => SESSION_STREAMS + identityId

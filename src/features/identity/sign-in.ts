@@ -4,6 +4,7 @@ import { objectSchema, secret } from '../../kernel/schema.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { formatTime, metadataOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest, type Wrote } from '../../kit/http/route.ts'
+import { SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
 import { takeCode } from './factor-codes.ts'
 import { loginOrder } from './identity.ts'
@@ -22,6 +23,8 @@ export interface SignIn {
   isByProvider?: boolean
   /** Id of the token, where it was drawn before. */
   jti?: string
+  /** Begins the session of a browser, too. */
+  inBrowser?: boolean
 }
 
 /** What a challenge says, encrypted. It opens nothing but its second step. */
@@ -37,6 +40,11 @@ interface Challenge {
   salt: string
 }
 
+interface SecondStep extends SessionMember {
+  challenge: string
+  code: string
+}
+
 type Request = Pick<
   RouteRequest,
   'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent' | 'signal'
@@ -48,7 +56,7 @@ const PURPOSE = 'sign-in-challenge'
 
 /** The second step of a sign-in. */
 export const secondStepRoute = (context: IdentityContext): Route =>
-  route<object, { challenge: string; code: string }>({
+  route<object, SecondStep>({
     method: 'POST',
     path: '/auth/login/second-factor',
     operationId: 'loginSecondStep',
@@ -58,7 +66,7 @@ export const secondStepRoute = (context: IdentityContext): Route =>
     tag: 'Authentication',
     access: 'public',
     idempotent: false,
-    body: objectSchema({ challenge: secret({ max: 2_000 }), code: secret({ max: 40 }) }),
+    body: objectSchema({ challenge: secret({ max: 2_000 }), code: secret({ max: 40 }), ...SESSION_MEMBER }),
     bodyExample: { challenge: '<CHALLENGE>', code: '123456' },
     answers: { 200: sessionAnswer('Logged in.') },
     handler: (request) => secondStep(context, request),
@@ -101,10 +109,7 @@ export const challenge = (
   return { body, secret: true }
 }
 
-const secondStep = async (
-  context: IdentityContext,
-  request: RouteRequest<object, { challenge: string; code: string }>,
-): Promise<Reply> => {
+const secondStep = async (context: IdentityContext, request: RouteRequest<object, SecondStep>): Promise<Reply> => {
   const { now, network } = request
   await context.limits.countFrom(network, now)
   const { keyring } = context.services
@@ -119,9 +124,10 @@ const secondStep = async (
   const member = await memberFor(context, person, organizationId, isByProvider)
   if (member === undefined) throw unfinished()
   const metadata = metadataOf(request, organizationId, `user:${member._id}`)
+  const inBrowser = request.body.session === 'cookie'
   const used = await takeCode(context, request, person, factor, request.body.code, metadata).catch(asCredentials)
   if (!(await isFirstUse(context, `challenge:${salt}`, until))) throw unfinished()
-  const reply = await beginSession(context, request, { person, member, isByProvider })
+  const reply = await beginSession(context, request, { person, member, isByProvider, inBrowser })
   return { ...reply, wrote: allWrote(used, reply.wrote) }
 }
 
@@ -145,7 +151,7 @@ export const memberFor = async (
 const beginSession = async (
   context: IdentityContext,
   request: Request,
-  { person, member, isByProvider = false, jti }: SignIn,
+  { person, member, isByProvider = false, jti, inBrowser }: SignIn,
 ): Promise<Reply> => {
   const { now, ids } = request
   const { _id: userId, organizationId } = member
@@ -153,11 +159,12 @@ const beginSession = async (
   const metadata = metadataOf({ ...request, caller: undefined }, organizationId, `user:${userId}`)
   const access = { type: 'access', organizationId, at: formatTime(now) } as const
   const accessed = await context.people.command(identityId, access, { ids, metadata })
-  const subject = { person, userId, organizationId, jti: jti ?? ids.next(), isByProvider }
+  const subject = { person, userId, organizationId, jti: jti ?? ids.next(), isByProvider, inBrowser }
   const issued = await issueToken(context, request, subject)
   const organizations = await organizationItems(context, state, organizationId)
   return {
     body: sessionBody('Welcome.', issued.signed, withoutRunOut(member, now), organizations),
+    headers: issued.headers,
     wrote: allWrote(accessed, issued.wrote),
     secret: true,
   }

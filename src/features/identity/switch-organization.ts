@@ -3,13 +3,14 @@ import { id, objectSchema, secret } from '../../kernel/schema.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
+import { SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
 import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
 import { exchangeToken } from './issue-token.ts'
 import { memberFor } from './sign-in.ts'
 import { withoutRunOut } from './user.ts'
 
-interface SwitchBody {
+interface SwitchBody extends SessionMember {
   organizationId: string
   password: string
 }
@@ -25,7 +26,7 @@ export const switchOrganizationRoute = (context: IdentityContext): Route =>
     access: 'user',
     isPersonal: true,
     revokesToken: true,
-    body: objectSchema({ organizationId: id(), password: secret({ max: 200 }) }),
+    body: objectSchema({ organizationId: id(), password: secret({ max: 200 }), ...SESSION_MEMBER }),
     bodyExample: { organizationId: '0190f3a2-7c00-7a11-8b22-aabbccddeeff', password: 'correct horse battery staple' },
     answers: { 200: sessionAnswer('Switched; the token of the call is revoked.') },
     handler: (request) => switchOrganization(context, request),
@@ -53,9 +54,11 @@ const switchOrganization = async (
     origin,
   )
   const organizations = await organizationItems(context, person.state, organizationId)
-  const { signed, wrote } = await exchangeToken(context, request, { userId, organizationId, jti })
+  const inBrowser = body.session === 'cookie'
+  const { signed, wrote, headers } = await exchangeToken(context, request, { userId, organizationId, jti, inBrowser })
   return {
     body: sessionBody('Welcome.', signed, withoutRunOut(member, now), organizations),
+    headers,
     wrote: allWrote(accessed, wrote),
     secret: true,
   }

@@ -37,10 +37,14 @@ export class Tokens {
     this.ttlMs = ttlMs
   }
 
-  /** `now` in ms since the epoch. */
-  issue(subject: { userId: string; organizationId: string; jti: string }, now: number): SignedToken {
+  /** `now` in ms since the epoch; `lifeMsMax` shortens its life. */
+  issue(
+    subject: { userId: string; organizationId: string; jti: string },
+    now: number,
+    lifeMsMax = Number.POSITIVE_INFINITY,
+  ): SignedToken {
     const iat = Math.floor(now / 1000)
-    const expiresInSeconds = Math.ceil(this.ttlMs / 1000)
+    const expiresInSeconds = Math.ceil(Math.min(this.ttlMs, lifeMsMax) / 1000)
     const { userId: sub, organizationId: org, jti } = subject
     const exp = iat + expiresInSeconds
     const token = this.newest()({ sub, org, jti, iat, exp, iss: ISSUER })

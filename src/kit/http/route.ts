@@ -1,4 +1,4 @@
-import type { Caller } from '../../kernel/caller.ts'
+import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 
 /**
@@ -153,6 +153,8 @@ export interface Route {
   idempotent?: boolean
   /** The call revokes its own token (switching and creating an organization): for ten minutes that token may read the stored answer. */
   revokesToken?: boolean
+  /** Who calls where no token is sent; undefined: nobody. @throws Failure unauthenticated */
+  withoutToken?(request: Pick<RouteRequest, 'headers' | 'now'>): Promise<UserCaller | undefined>
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
   /** Open to whoever lacks the second factor that their organization asks for: they may do nothing else. */

@@ -260,7 +260,7 @@ test('whoever signs in by a password that an administrator set hears nothing of 
   const session = { jti: 'j', organizationId: further.body.data.organizationId, userId: 'u', address: '10.0.0.9' }
   const times = { expiresAt: '2100-01-01T00:00:00.000Z', at: '2026-01-01T00:00:00.000Z' }
   const origin = { ids: { next: () => crypto.randomUUID() }, metadata: {} }
-  await context.sessions.begin(identityId, { ...session, ...times }, origin)
+  await context.sessions.begin(identityId, [{ ...session, ...times }], origin)
   const theirs = await login(email, 'Another-pass-2')
   t.match((await theirs.call('GET', '/auth/sessions')).body, { total: 1, data: [{ isCurrent: true }] })
   t.equal((await theirs.call('DELETE', '/auth/session/j')).status, 404)
@@ -283,7 +283,7 @@ test('the log keeps sessions no longer than their tokens live', async (t) => {
   })
   await log.append(`sessions-${identityId}`, events, 'none')
   const origin = { ids: { next: () => crypto.randomUUID() }, metadata: {} }
-  await context.sessions.begin(identityId, session(255), origin)
+  await context.sessions.begin(identityId, [session(255)], origin)
   const [oldest] = await log.read(`sessions-${identityId}`, 0, 1)
   t.equal(oldest.revision, 246)
   t.equal((await context.sessions.live(identityId, 255)).length, 10)
