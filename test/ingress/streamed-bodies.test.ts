@@ -28,7 +28,7 @@ const fileRoutes = (files: FileStore): Route[] => {
         access: 'user',
         rawBody: { contentTypes: ['multipart/form-data'] },
         bodyBytesMax: uploads.bodyBytesMax,
-        receive: (request) => uploads.receive(request, HOLDER, 'place'),
+        receive: (request) => uploads.receive(request, HOLDER, { required: ['place'] }),
       },
       async (request) => {
         last = request.body as Upload

@@ -20,7 +20,7 @@ export const recordUploadRoute = (services: ResourceServices, writer: RecordWrit
     description: `A form with the name of a field of the type \`file\`, and the file, of up to ${uploads.bytesMax} bytes. What it is, its bytes say. Its id is then in the value of the field.`,
     title: 'DataFile',
     place: ['field', 'contract'],
-    attach: (origin, dataId, field, file) => writer.attach(origin, dataId, field, file),
+    attach: (origin, dataId, { field }, file) => writer.attach(origin, dataId, field, file),
   })
 
 /** Files of records, for reading and deleting them by their own ids. */

@@ -1,19 +1,19 @@
-import { Failure } from '../../kernel/errors.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import { anyObject, id, latitude, lines, list, longitude, optional, time, type Field } from '../../kernel/schema.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
 import type { Route } from '../../kit/http/route.ts'
 import type { ActionContext, ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
-import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import type { Written } from '../../kit/resource/writes.ts'
 import { keptIds } from './assignees.ts'
 import { taskBulkRoutes } from './bulk-api.ts'
 import { taskConditions } from './conditions.ts'
 import { historyRoute } from './history.ts'
-import { type LateWork, servingLosers } from './lost-tasks.ts'
+import { servingLosers } from './lost-tasks.ts'
 import type { Move } from './moves.ts'
-import { assertPlace } from './place.ts'
+import { placeOf } from './place.ts'
 import { task } from './task.ts'
 import { taskUploadRoute } from './task-files.ts'
+import { timeIn } from './task-values.ts'
 import { TaskWriter } from './task-writer.ts'
 import type { TaskRow } from './views.ts'
 
@@ -27,11 +27,9 @@ export const taskRoutes = (
     ...task.routes(services, { writes: writer, conditions: taskConditions(services.tables), actions: moves(writer) }),
     ...taskBulkRoutes(services, writer),
     historyRoute(services),
-    taskUploadRoute(services, writer, services.uploads),
+    taskUploadRoute({ ...services, offlineMaxMs }, writer, services.uploads),
   ]
-  const late: LateWork = (origin, id, type, body, refusal) =>
-    writer.late(origin, id, { type, ...timeOf(body), ...placeOf(body) }, (body.components ?? {}) as JsonObject, refusal)
-  return routes.map((one) => servingLosers(one, { ...services, offlineMaxMs, late }))
+  return routes.map((one) => servingLosers(one, { ...services, offlineMaxMs, writer }))
 }
 
 const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['string', 'null'] } })
@@ -56,7 +54,7 @@ const handings = (action: ActionMaker): ResourceAction[] => {
       { assigneeIds: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'] },
       ({ at, assigneeIds, teamId }) => ({
         type: 'assign',
-        ...timeOf({ at }),
+        ...(at !== undefined && timeOf({ at })),
         ...(assigneeIds !== undefined && { assigneeIds: keptIds(assigneeIds as string[]) }),
         ...(teamId !== undefined && { teamId: typeof teamId === 'string' ? teamId.toLowerCase() : null }),
       }),
@@ -114,22 +112,6 @@ const steps = (action: ActionMaker): ResourceAction[] => {
   ]
 }
 
-/** Moves a task; what its state refuses may have been done before it was so. */
-const moveTask = async (
-  writer: TaskWriter,
-  origin: WriteOrigin,
-  { _id, createdAt }: TaskRow,
-  move: Move,
-  components: JsonObject,
-): Promise<Written> => {
-  try {
-    return await writer.move(origin, _id, createdAt, move, components)
-  } catch (error) {
-    if (!(error instanceof Failure) || error.code !== 'conflict') throw error
-    return writer.late(origin, _id, move, components, error)
-  }
-}
-
 type MoveParts = [
   type: Move['type'],
   summary: string,
@@ -145,21 +127,20 @@ const actionOf = (writer: TaskWriter, ...[type, summary, body, bodyExample, move
   body,
   bodyExample,
   run: ({ request, body: sent, origin, row }: ActionContext): Promise<Written> =>
-    moveTask(
-      writer,
+    writer.move(
       origin,
-      row as TaskRow,
+      (row as TaskRow)._id,
+      (row as TaskRow).createdAt,
       moveOf({ ...request.body, ...sent }),
       (sent.components ?? {}) as JsonObject,
     ),
 })
 
-const timeOf = ({ at }: { at?: Json }): { at?: number } => (at === undefined ? {} : { at: Date.parse(String(at)) })
+const timeOf = (body: JsonObject): { at?: number } => {
+  const at = timeIn(body)
+  return at === undefined ? {} : { at }
+}
 
 const reasonOf = ({ reason }: JsonObject): { reason?: string } =>
   reason === undefined ? {} : { reason: String(reason) }
 
-const placeOf = ({ lat, lng }: JsonObject): { place?: { [name: string]: Json } } => {
-  assertPlace({ lat, lng })
-  return lat === undefined ? {} : { place: { lat, lng } }
-}

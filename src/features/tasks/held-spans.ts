@@ -47,7 +47,7 @@ export const factsOf = async (log: Log, taskId: string): Promise<TaskFact[]> => 
   return facts
 }
 
-const MOMENTS = ['finishedAt', 'cancelledAt', 'startedAt', 'assignedAt'] as const
+const MOMENTS = ['finishedAt', 'cancelledAt', 'startedAt', 'handedAt', 'assignedAt'] as const
 
 const momentOf = (before: TaskValues | undefined, after: TaskValues): string | undefined => {
   const changed = MOMENTS.find((name) => after[name] !== undefined && after[name] !== before?.[name])

@@ -14,8 +14,9 @@ import { formatTime } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
+import { filledAt } from './filled-at.ts'
 import { task } from './task.ts'
-import { type Actor, actorOf, isOver, type LateStep, TASK, type TaskValues } from './views.ts'
+import { type Actor, actorOf, isOver, type LateStep, TASK, TASK_INTERNAL, type TaskValues } from './views.ts'
 
 const TYPES = ['created', 'assigned', 'moved', 'started', 'finished', 'cancelled', 'reopened', 'changed'] as const
 type EntryType = (typeof TYPES)[number]
@@ -186,9 +187,8 @@ const entryOf = (event: RecordedEvent, asked: string, before: JsonObject, after:
       overtaken: true,
     }
   const type = isCreated ? 'created' : typeOf(before as unknown as TaskValues, after as unknown as TaskValues)
-  const moment = MOMENTS[type]
   return {
-    at: moment === undefined ? asked : ((after[moment] as string | undefined) ?? asked),
+    at: momentOf(type, before as unknown as TaskValues, after as unknown as TaskValues) ?? asked,
     loggedAt: formatTime(event.loggedAt),
     type,
     actor: actorOf(event.metadata.actor),
@@ -199,6 +199,14 @@ const entryOf = (event: RecordedEvent, asked: string, before: JsonObject, after:
 /** What an event adds to the steps that came too late to change the task. */
 const lateStepOf = (before: TaskValues, after: TaskValues): LateStep | undefined =>
   (after.late?.length ?? 0) > (before.late?.length ?? 0) ? after.late?.at(-1) : undefined
+
+const momentOf = (type: EntryType, before: TaskValues, after: TaskValues): string | undefined => {
+  const moment = MOMENTS[type]
+  if (moment !== undefined) return after[moment] as string | undefined
+  if (type === 'assigned' && after.handedAt !== before.handedAt) return after.handedAt
+  const filled = type === 'changed' ? filledAt(before, after) : undefined
+  return filled === undefined ? undefined : formatTime(filled)
+}
 
 const MOMENTS: { [type in EntryType]?: keyof TaskValues } = {
   started: 'startedAt',
@@ -216,8 +224,7 @@ const typeOf = (before: TaskValues, after: TaskValues): EntryType => {
   return isSame && after.state === before.state ? 'changed' : 'assigned'
 }
 
-/** What the service keeps for itself. */
-const INTERNAL = ['late', 'overtaken']
+const INTERNAL: readonly string[] = TASK_INTERNAL
 
 const changesOf = (before: JsonObject, after: JsonObject): Entry['changes'] =>
   Object.fromEntries(

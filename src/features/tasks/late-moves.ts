@@ -1,9 +1,6 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
-import { valueIn } from '../data/views.ts'
 import { type HeldSpan, isHandedOver, type TaskFact } from './held-spans.ts'
-import { CLOCKS_MS } from './moves.ts'
 import type { LateStep, TaskValues } from './views.ts'
 
 /** A start or finish that comes after the office changed the task. */
@@ -20,85 +17,95 @@ const LATE_MAX = 100
 
 /**
  * The task after what its user did without a connection, by its events alone; undefined for what does not count. What was
- * finished before a change is finished; what was only started leaves the change in force. The last fact is the task as it is.
+ * finished before a change is finished; what was only started leaves the change in force. The last fact is the task as it
+ * is. No clock is taken to be behind here: that never holds against a change.
  */
 export const decideLate = (
   facts: readonly TaskFact[],
   spans: readonly HeldSpan[],
   move: LateMove,
 ): TaskValues | undefined => {
+  const { type, at, place, userId } = move
   const current = facts[facts.length - 1].values
-  const atMs = move.type === 'start' ? startOf(spans, move.at) : finishOf(facts, spans, move)
-  if (atMs === undefined || isCancelledAt(facts, atMs)) return undefined
-  const step: LateStep = {
-    type: move.type,
-    at: formatTime(atMs),
-    by: move.userId,
-    ...(move.place !== undefined && { place: move.place }),
-  }
+  const step: LateStep = { type, at: formatTime(at), by: userId, ...(place !== undefined && { place }) }
   if (isKnown(facts, step)) return current
-  const hasStarted = current.state === 'inProgress' && current.startedBy === move.userId && move.type === 'start'
-  const isOwn = hasStarted || (current.state === 'finished' && current.finishedBy === move.userId)
-  if (isOwn || (current.late ?? []).length >= LATE_MAX) return undefined
-  if (move.type === 'finish' && current.state !== 'finished') return finished(facts, step)
+  if (!isHeld(spans, at) || turnBefore(facts, at) === 'cancelled') return undefined
+  if (isOwn(facts, move) || (current.late ?? []).length >= LATE_MAX) return undefined
+  const start = type === 'finish' ? startFor(facts, move) : undefined
+  if (type === 'finish' && start === undefined) return undefined
   const next = { ...current, late: [...(current.late ?? []), step] }
-  const isCancelled = move.type === 'start' && current.state === 'cancelled' && current.startedAt === undefined
+  if (start !== undefined) return hasFinish(facts, at) ? next : finished(facts, start, step)
+  const isCancelled = current.state === 'cancelled' && current.startedAt === undefined
   return isCancelled ? { ...next, ...startedBy(step) } : next
 }
 
-/** Components that nobody wrote later than that. */
-export const latestOnly = (facts: readonly TaskFact[], sent: JsonObject, atMs: number): JsonObject =>
-  Object.fromEntries(
-    Object.entries(sent).filter(([name]) => {
-      const value = (fact: TaskFact | undefined) => fact && valueIn(fact.values.components, name)
-      return !facts.some((fact, i) => i > 0 && fact.atMs > atMs && !isDeepStrictEqual(value(fact), value(facts[i - 1])))
-    }),
-  )
+/** Whether somebody who had the task then could fill it in: it was theirs, and not over. */
+export const couldFill = (facts: readonly TaskFact[], spans: readonly HeldSpan[], atMs: number): boolean =>
+  isHeld(spans, atMs) && turnBefore(facts, atMs) === 'open'
 
-/** By a clock that is a little behind, a start is of the moment when it became theirs. */
-const startOf = (spans: readonly HeldSpan[], at: number): number | undefined => {
-  if (isHeld(spans, at)) return at
-  const next = spans.find(({ fromMs, toMs }) => at < fromMs && at >= fromMs - CLOCKS_MS && fromMs < toMs)
-  return next?.fromMs
+interface Turn {
+  atMs: number
+  to: 'open' | 'finished' | 'cancelled'
 }
 
-const finishOf = (
-  facts: readonly TaskFact[],
-  spans: readonly HeldSpan[],
-  { at, userId }: LateMove,
-): number | undefined => {
-  const start = startsOf(facts, userId)
-    .map((step) => Date.parse(step.at))
-    .filter((ms) => ms <= at + CLOCKS_MS)
-    .sort((a, b) => a - b)
-    .at(-1)
-  if (start === undefined) return undefined
-  const atMs = Math.max(at, start)
-  return isHeld(spans, atMs) ? atMs : undefined
-}
+/** Each time that a task ended or was to be done again, in the order in which that came to hold. */
+const turnsIn = (facts: readonly TaskFact[]): Turn[] =>
+  facts
+    .flatMap(({ atMs, values }, i) => {
+      const to = turnOf(values.state)
+      return to === (i === 0 ? 'open' : turnOf(facts[i - 1].values.state)) ? [] : [{ atMs, to }]
+    })
+    .sort((a, b) => a.atMs - b.atMs)
 
-/** By the last cancellation or reopening until then. */
-const isCancelledAt = (facts: readonly TaskFact[], ms: number): boolean => {
-  const turns = facts.filter(({ atMs, values: { state } }, i) => {
-    const before = facts[i - 1]?.values.state
-    const isReopened = (state === 'new' || state === 'assigned') && (before === 'cancelled' || before === 'finished')
-    return atMs <= ms && ((state === 'cancelled' && before !== 'cancelled') || isReopened)
-  })
-  return turns.sort((a, b) => a.atMs - b.atMs).at(-1)?.values.state === 'cancelled'
-}
+const turnOf = (state: TaskValues['state']): Turn['to'] =>
+  state === 'finished' || state === 'cancelled' ? state : 'open'
+
+/** What a task was; what is done at the moment of finishing is done before. */
+const turnBefore = (facts: readonly TaskFact[], ms: number): Turn['to'] =>
+  turnsIn(facts).findLast(({ atMs, to }) => (to === 'finished' ? atMs < ms : atMs <= ms))?.to ?? 'open'
 
 const isHeld = (spans: readonly HeldSpan[], ms: number): boolean =>
   spans.some(({ fromMs, toMs }) => ms >= fromMs && ms < toMs)
 
-/** Starts of a user, those that left a change in force too. */
-const startsOf = (facts: readonly TaskFact[], userId: string): LateStep[] => [
-  ...facts.flatMap(({ values: { startedAt, startedBy: by, startedPlace } }) =>
-    startedAt !== undefined && by === userId
-      ? [{ type: 'start' as const, at: startedAt, by, ...(startedPlace !== undefined && { place: startedPlace }) }]
-      : [],
-  ),
-  ...(facts[facts.length - 1].values.late ?? []).filter(({ type, by }) => type === 'start' && by === userId),
-]
+/** Facts that have a finished task done again, in the order of the log. */
+const redone = (facts: readonly TaskFact[]): TaskFact[] =>
+  facts.filter(({ values }, i) => i > 0 && facts[i - 1].values.state === 'finished' && values.state !== 'finished')
+
+/** Whether a finish stands for the time that is meant: since the last time that it was to be done again, until the next. */
+const hasFinish = (facts: readonly TaskFact[], ms: number): boolean =>
+  facts[facts.length - 1].values.state === 'finished' || redone(facts).some(({ atMs }) => atMs > ms)
+
+/** Whether this user's own move of that kind stands already for the time that is meant. */
+const isOwn = (facts: readonly TaskFact[], { type, at, userId }: LateMove): boolean => {
+  const { state, startedBy: starter } = facts[facts.length - 1].values
+  if (type === 'start' && state === 'inProgress' && starter === userId) return true
+  const end = redone(facts).find(({ atMs }) => atMs > at)?.revision ?? Number.POSITIVE_INFINITY
+  const round = facts.filter(({ revision }) => revision < end)
+  const last = round[round.length - 1].values
+  return last.state === 'finished' && last.finishedBy === userId
+}
+
+/** The start that a finish follows: one's own, or that of whoever had started the task for all. */
+const startFor = (facts: readonly TaskFact[], { at, userId }: LateMove): LateStep | undefined => {
+  const since = redone(facts).findLast(({ atMs }) => atMs <= at)?.atMs ?? Number.NEGATIVE_INFINITY
+  const late = (facts[facts.length - 1].values.late ?? []).filter(({ type }) => type === 'start')
+  const turns = turnsIn(facts).filter(({ to }) => to !== 'finished')
+  const isUndone = (ms: number): boolean => turns.some(({ atMs }) => atMs > ms && atMs <= at)
+  return [...startsIn(facts), ...late]
+    .map((step) => ({ step, ms: Date.parse(step.at) }))
+    .filter(({ step, ms }) => ms <= at && ms >= since && (step.by === userId || !isUndone(ms)))
+    .sort((a, b) => a.ms - b.ms)
+    .at(-1)?.step
+}
+
+/** Starts that were in force. */
+const startsIn = (facts: readonly TaskFact[]): LateStep[] =>
+  facts.flatMap(({ values: { startedAt, startedBy: by, startedPlace: place } }, i) => {
+    const before = facts[i - 1]?.values
+    if (startedAt === undefined || by === undefined) return []
+    if (startedAt === before?.startedAt && by === before.startedBy) return []
+    return [{ type: 'start' as const, at: startedAt, by, ...(place !== undefined && { place }) }]
+  })
 
 const isKnown = (facts: readonly TaskFact[], { type, at, by }: LateStep): boolean =>
   facts.some(({ values }) =>
@@ -113,14 +120,13 @@ const startedBy = ({ at, by, place }: LateStep): Partial<TaskValues> => ({
   ...(place !== undefined && { startedPlace: place }),
 })
 
-const finished = (facts: readonly TaskFact[], { at, by, place }: LateStep): TaskValues => {
+const finished = (facts: readonly TaskFact[], start: LateStep, { at, by, place }: LateStep): TaskValues => {
   const { cancelledAt: _at, cancelReason: _why, startedPlace: _where, ...others } = facts[facts.length - 1].values
   const atMs = Date.parse(at)
-  const start = startsOf(facts, by).findLast((step) => Date.parse(step.at) <= atMs)
   const later = facts.filter((fact, i) => i > 0 && fact.atMs > atMs && isMove(facts[i - 1].values, fact.values))
   return {
     ...others,
-    ...(start !== undefined && startedBy(start)),
+    ...startedBy(start),
     state: 'finished',
     finishedAt: at,
     finishedBy: by,

@@ -5,80 +5,107 @@ import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { formatTime, userOf } from '../../kit/http/request-context.ts'
 import type { Reply, Route, RouteRequest } from '../../kit/http/route.ts'
-import { originOf, type WriteOrigin, type Written } from '../../kit/resource/writes.ts'
+import { originOf, versionOf, type WriteOrigin } from '../../kit/resource/writes.ts'
 import { factsOf, type HeldSpan, heldSpans } from './held-spans.ts'
+import type { Work } from './offline-work.ts'
+import { placeOf } from './place.ts'
+import { task } from './task.ts'
+import { timeIn } from './task-values.ts'
+import type { TaskWriter } from './task-writer.ts'
 import { TASK_STATES, TASKS, type TaskRow } from './views.ts'
-
-/** Takes a start or finish of who lost the task. @throws the refusal for what does not count */
-export type LateWork = (
-  origin: WriteOrigin,
-  id: string,
-  type: 'start' | 'finish',
-  body: JsonObject,
-  refusal: Error,
-) => Promise<Written>
 
 export interface LosersServices {
   log: Pick<EventLog, 'read'>
   tables: Pick<TableStore, 'get'>
   /** How long after it a task that was taken away is read, and what was done before is taken. */
   offlineMaxMs: number
-  late: LateWork
 }
 
-type Lost = Required<HeldSpan> & { _id: string }
+/** A task that a user has no more. */
+export type Lost = Required<HeldSpan> & { _id: string }
 
 const ONE = '/task/{taskId}'
-const MOVES = ['assign', 'move', 'start', 'finish', 'cancel', 'reopen'].map((type) => `${ONE}/${type}`)
+const MOVES = ['assign', 'move', 'start', 'finish', 'cancel', 'reopen'].map((type) => `POST ${ONE}/${type}`)
+const CHANGES = [`PUT ${ONE}`, `PATCH ${ONE}`, ...MOVES]
+
+type Serving = LosersServices & { writer: Pick<TaskWriter, 'late'> }
 
 /** A route of one task that also answers those from whom the task was taken, in place of 404. */
-export const servingLosers = (route: Route, services: LosersServices): Route => {
+export const servingLosers = (route: Route, services: Serving): Route => {
   const isRead = route.method === 'GET' && route.path === ONE
-  const isChange = route.method === 'PATCH' && route.path === ONE
-  if (!isRead && !isChange && !MOVES.includes(route.path)) return route
+  if (!isRead && !CHANGES.includes(`${route.method} ${route.path}`)) return route
   return {
     ...route,
-    answers: isChange ? route.answers : withTakenAway(route.answers),
+    answers: withTakenAway(route.answers),
     handler: async (request) => {
       try {
         return await route.handler(request)
       } catch (error) {
-        const lost =
-          error instanceof Failure && error.code === 'not_found' ? await lostBy(services, request) : undefined
-        if (lost === undefined) throw error
-        return isRead ? { body: { data: shown(lost) } } : lateReply(services, route, request, lost)
+        const lost = await lostIn(error, services, originOf(request), request.params.taskId)
+        return isRead ? { body: { data: shown(lost) } } : lateReply(services.writer, route, request, lost)
       }
     },
   }
 }
 
+/**
+ * The loss of a task that is not found.
+ * @throws the error where the task was never theirs, or is theirs no longer since long
+ */
+export const lostIn = async (
+  error: unknown,
+  services: LosersServices,
+  origin: WriteOrigin,
+  taskId: string,
+): Promise<Lost> => {
+  const isAbsent = error instanceof Failure && error.code === 'not_found'
+  const lost = isAbsent ? await lostBy(services, origin, taskId.toLowerCase()) : undefined
+  if (lost === undefined) throw error
+  return lost
+}
+
+/** What whoever lost a task is told when what they did does not count. */
+export const takenAway = (lost: Lost): Failure => new Failure('taken_away', { extra: { data: shown(lost) } })
+
 const lateReply = async (
-  { late }: LosersServices,
-  { path }: Route,
+  writer: Pick<TaskWriter, 'late'>,
+  { method, path }: Route,
   request: RouteRequest,
   lost: Lost,
 ): Promise<Reply> => {
-  const refusal = new Failure('taken_away', { extra: { data: shown(lost) } })
-  const type = path.slice(ONE.length + 1)
-  if (type !== 'start' && type !== 'finish') throw refusal
+  const refusal = takenAway(lost)
   const body = (request.body ?? {}) as JsonObject
-  const { row, wrote } = await late(originOf(request), lost._id, type, body, refusal)
+  const work = workOf(method === 'PATCH' ? 'fill' : path.slice(ONE.length + 1), body)
+  if (work === undefined) throw refusal
+  const version = work.type === 'fill' ? versionOf(request, body) : undefined
+  const { row, wrote } = await writer.late(originOf(request), lost._id, work, refusal, version)
   const { state, finishedBy } = row as TaskRow
-  const isOvertaken = type === 'start' || finishedBy !== userOf(request).userId
+  const isOvertaken = work.type === 'start' || (work.type === 'finish' && finishedBy !== userOf(request).userId)
   return { body: { data: { ...shown(lost), state, ...(isOvertaken && { overtaken: true }) } }, wrote }
+}
+
+/** What may have been done before the task was lost; undefined for what the office does. */
+const workOf = (type: string, body: JsonObject): Work | undefined => {
+  const at = timeIn(body)
+  const time = at === undefined ? {} : { at }
+  const components = (body.components ?? {}) as JsonObject
+  if (type === 'start' || type === 'finish') return { type, ...time, ...placeOf(body), components }
+  const others = Object.keys(task.declaration.fields).filter((name) => name !== 'components' && name in body)
+  return type === 'fill' && others.length === 0 ? { type, ...time, components } : undefined
 }
 
 /** The loss of a task that the caller has no more. */
 const lostBy = async (
   { log, tables, offlineMaxMs }: LosersServices,
-  request: RouteRequest,
+  { organizationId, caller, now }: WriteOrigin,
+  _id: string,
 ): Promise<Lost | undefined> => {
-  const { organizationId, userId, hubIds } = userOf(request)
-  const _id = request.params.taskId.toLowerCase()
+  if (caller === undefined) return undefined
+  const { userId, hubIds } = caller
   if ((await tables.get(TASKS, organizationId, _id)) === undefined) return undefined
   const spans = await heldSpans(log, await factsOf(log, _id), { userId, hasAllHubs: hubIds === 'all' })
   const last = spans.at(-1)
-  if (last?.ended === undefined || last.toMs < request.now - offlineMaxMs) return undefined
+  if (last?.ended === undefined || last.toMs < now - offlineMaxMs) return undefined
   return { ...last, ended: last.ended, _id }
 }
 

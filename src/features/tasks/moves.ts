@@ -15,7 +15,7 @@ export type Move =
 
 /** What the state of a task does not allow. */
 export class MoveRefused extends Error {
-  constructor(move: Move['type'], state: TaskState, message = `A task that is ${WORDS[state]} cannot ${VERBS[move]}.`) {
+  constructor(move: Move['type'] | 'fill', state: TaskState, message = `A task that is ${WORDS[state]} cannot ${VERBS[move]}.`) {
     super(message)
     this.name = 'MoveRefused'
   }
@@ -29,13 +29,14 @@ const WORDS: { [state in TaskState]: string } = {
   cancelled: 'cancelled',
 }
 
-const VERBS: { [move in Move['type']]: string } = {
+const VERBS: { [move in Move['type'] | 'fill']: string } = {
   assign: 'be assigned',
   move: 'move to another hub',
   start: 'be started',
   finish: 'be finished',
   cancel: 'be cancelled',
   reopen: 'be reopened',
+  fill: 'be filled in',
 }
 
 /** A device's clock may be ahead by so much. */
@@ -51,6 +52,8 @@ export interface MoveContext {
   createdAt: string
   /** Who moves it; absent where the service does. */
   userId?: string
+  /** No clock is behind: what was said to be before the move before it was before it. */
+  isExact?: boolean
 }
 
 /**
@@ -73,10 +76,10 @@ const assign = (
   { at, assigneeIds = task.assigneeIds, teamId = task.teamId }: Move & { type: 'assign' },
   context: MoveContext,
 ): TaskValues => {
-  if (at !== undefined) assertPossible(at, context)
+  if (at !== undefined) assertMoment(at, context)
   const { teamId: before, ...others } = task
   const next = { ...others, assigneeIds, ...(teamId != null && { teamId }) }
-  if (task.state === 'inProgress') return next
+  if (task.state === 'inProgress') return at === undefined ? next : { ...next, handedAt: formatTime(at) }
   if (task.state !== 'new' && task.state !== 'assigned') throw new MoveRefused('assign', task.state)
   const { assignedAt, ...unassigned } = next
   if (isNobodys(next)) return { ...unassigned, state: 'new' }
@@ -109,7 +112,12 @@ const reopen = (task: TaskValues, reason: string | undefined, { now }: MoveConte
   }
 }
 
-const start = (task: TaskValues, atMs: number, place: JsonObject | undefined, { userId }: MoveContext): TaskValues => {
+const start = (
+  task: TaskValues,
+  atMs: number,
+  place: JsonObject | undefined,
+  { userId, isExact }: MoveContext,
+): TaskValues => {
   const next = (startedAt: string): TaskValues => {
     const { startedBy: _before, ...others } = task
     return {
@@ -120,11 +128,16 @@ const start = (task: TaskValues, atMs: number, place: JsonObject | undefined, { 
     }
   }
   if (task.state === 'assigned')
-    return { ...next(momentAfter(atMs, task.assignedAt, 'start', task)), state: 'inProgress' }
+    return { ...next(momentAfter(atMs, task.assignedAt, 'start', task, isExact)), state: 'inProgress' }
   throw new MoveRefused('start', task.state)
 }
 
-const finish = (task: TaskValues, atMs: number, place: JsonObject | undefined, { userId }: MoveContext): TaskValues => {
+const finish = (
+  task: TaskValues,
+  atMs: number,
+  place: JsonObject | undefined,
+  { userId, isExact }: MoveContext,
+): TaskValues => {
   const { cancelledAt, cancelReason: _reason, ...others } = task
   const next: TaskValues = {
     ...others,
@@ -133,7 +146,8 @@ const finish = (task: TaskValues, atMs: number, place: JsonObject | undefined, {
     ...(userId !== undefined && { finishedBy: userId }),
     ...(place !== undefined && { finishedPlace: place }),
   }
-  if (task.state === 'inProgress') return { ...next, finishedAt: momentAfter(atMs, task.startedAt, 'finish', task) }
+  if (task.state === 'inProgress')
+    return { ...next, finishedAt: momentAfter(atMs, task.startedAt, 'finish', task, isExact) }
   throw new MoveRefused('finish', task.state)
 }
 
@@ -171,12 +185,19 @@ const earliest = ({ assignedAt, startedAt }: TaskValues, type: TimedMove['type']
 const timeOf = (task: TaskValues, { type, at }: TimedMove, context: MoveContext): number => {
   // A device whose clock is ahead keeps nobody from going on: what is done now comes after what it said.
   if (at === undefined) return Math.max(context.now, earliest(task, type) ?? context.now)
-  assertPossible(at, context)
+  if (type === 'cancel') assertMoment(at, context)
+  assertNotAhead(at, context.now)
   return at
 }
 
-const assertPossible = (at: number, { now, createdAt }: MoveContext): void => {
+/** @throws Failure invalid */
+export const assertNotAhead = (at: number, now: number): void => {
   if (at > now + AHEAD_MS) throw invalid('/at', 'must be at most 24 hours ahead')
+}
+
+/** @throws Failure invalid */
+const assertMoment = (at: number, { now, createdAt }: MoveContext): void => {
+  assertNotAhead(at, now)
   if (at < Date.parse(createdAt) - BEFORE_CREATION_MS) throw invalid('/at', 'must not be before the task was made')
 }
 
@@ -186,8 +207,9 @@ const momentAfter = (
   before: string | undefined,
   type: TimedMove['type'],
   { state }: TaskValues,
+  isExact = false,
 ): string => {
   const beforeMs = before === undefined ? atMs : Date.parse(before)
-  if (atMs >= beforeMs - CLOCKS_MS) return formatTime(Math.max(atMs, beforeMs))
+  if (atMs >= beforeMs - (isExact ? 0 : CLOCKS_MS)) return formatTime(Math.max(atMs, beforeMs))
   throw new MoveRefused(type, state, `A task cannot ${VERBS[type]} before ${before}, the time of the move before it.`)
 }

@@ -6,3 +6,9 @@ export const assertPlace = ({ lat, lng }: JsonObject): void => {
   if ((lat == null) !== (lng == null))
     throw invalid(lat == null ? '/lat' : '/lng', 'is required where the other is there')
 }
+
+/** The place of a move, as its body says it. @throws Failure invalid */
+export const placeOf = ({ lat, lng }: JsonObject): { place?: JsonObject } => {
+  assertPlace({ lat, lng })
+  return lat === undefined ? {} : { place: { lat, lng } }
+}

@@ -1,6 +1,10 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { type AttachedFile, assertFits, assertRoom, filesOf } from '../../kit/files/attached-file.ts'
+import { time } from '../../kernel/schema.ts'
+import { timeParameter } from '../../kit/http/time-parameter.ts'
+import { findRow } from '../../kit/resource/show.ts'
+import { originOf } from '../../kit/resource/writes.ts'
 import { uploadRoute } from '../../kit/resource/upload-route.ts'
 import type { Uploads } from '../../kit/files/uploads.ts'
 import type { Route } from '../../kit/http/route.ts'
@@ -10,6 +14,8 @@ import { FILES } from '../../kit/values/value-type.ts'
 import { valueIn } from '../data/views.ts'
 import type { FileHolders } from '../files/views.ts'
 import { componentsOf, type FlowContent } from '../flows/views.ts'
+import { lostIn, type LosersServices, takenAway } from './lost-tasks.ts'
+import type { Amendment } from './offline-work.ts'
 import { task } from './task.ts'
 import type { TaskWriter } from './task-writer.ts'
 import { TASKS, type TaskRow, type TaskValues } from './views.ts'
@@ -17,15 +23,35 @@ import { TASKS, type TaskRow, type TaskValues } from './views.ts'
 const { declaration } = task
 
 /** Attaching a file to a task, in one of its components for photos, files and signatures. */
-export const taskUploadRoute = (services: ResourceServices, writer: TaskWriter, uploads: Uploads): Route =>
+export const taskUploadRoute = (
+  services: ResourceServices & LosersServices,
+  writer: TaskWriter,
+  uploads: Uploads,
+): Route =>
   uploadRoute(declaration, services, uploads, {
     thing: 'task',
     operationId: 'createTaskFile',
-    description: `A form with the id of a component of the type \`photo\`, \`signature\` (pictures only) or \`file\`, and the file, of up to ${uploads.bytesMax} bytes. What it is, its bytes say. Its id is then in the value of the component.`,
+    description: `A form with the id of a component of the type \`photo\`, \`signature\` (pictures only) or \`file\`, and the file, of up to ${uploads.bytesMax} bytes. What it is, its bytes say. Its id is then in the value of the component. What was taken without a connection says when: \`at\`; it is taken also when the task is no longer yours, or cancelled, if it was yours then.`,
     title: 'TaskFile',
     place: ['componentId', 'photo'],
-    attach: (origin, taskId, componentId, file) =>
-      writer.amend(origin, taskId, (before, flow) => attached(before, flow, componentId, file)),
+    further: { at: { ...time().schema, type: 'string', description: 'When it was taken, at the device.' } },
+    find: async (request, id) => {
+      try {
+        await findRow(declaration, services, request, id)
+      } catch (error) {
+        await lostIn(error, services, originOf(request), id)
+      }
+    },
+    attach: async (origin, taskId, { componentId, at: said }, file) => {
+      const amendment: Amendment = (before, flow) => attached(before, flow, componentId, file)
+      const at = timeParameter('/at', said)
+      try {
+        return await writer.amend(origin, taskId, amendment, at)
+      } catch (error) {
+        const lost = await lostIn(error, services, origin, taskId)
+        return writer.late(origin, taskId, { type: 'amend', amendment, at }, takenAway(lost))
+      }
+    },
   })
 
 /** A task with one more file. @throws Failure invalid with `/componentId`, unsupported_type */

@@ -1,5 +1,5 @@
 import { invalid } from '../../kernel/errors.ts'
-import type { Json } from '../../kernel/json.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { componentsOf, type FlowContent } from '../flows/views.ts'
 import { actorOf, type TaskValues } from './views.ts'
@@ -8,6 +8,10 @@ export const userIdOf = ({ metadata }: WriteOrigin): { userId?: string } => {
   const { type, id } = actorOf(metadata.actor)
   return type === 'user' ? { userId: id } : {}
 }
+
+/** `at` of a body, ms since the epoch. */
+export const timeIn = ({ at }: JsonObject): number | undefined =>
+  at === undefined || at === null ? undefined : new Date(at as string | number).getTime()
 
 export const assertWindow = (window: Json | undefined): void => {
   if (window === undefined || window === null) return

@@ -24,25 +24,17 @@ import {
   type WriteOrigin,
   type Written,
 } from '../../kit/resource/writes.ts'
-import { type DataTypeRow, DATA_TYPES } from '../data/views.ts'
-import { flowAt, type FlowContent, type FlowRow, FLOWS } from '../flows/views.ts'
+import { type FlowRow, FLOWS } from '../flows/views.ts'
 import { assertAssignees, keptAssignees, keptIds } from './assignees.ts'
-import {
-  defaultComponents,
-  fillComponents,
-  fromRecord,
-  missingComponents,
-  sourceOf,
-  sourceRecord,
-} from './components.ts'
-import { factsOf, heldSpans } from './held-spans.ts'
-import { decideLate, latestOnly } from './late-moves.ts'
-import { decideMove, type Move, MoveRefused } from './moves.ts'
+import { ComponentWrites } from './component-writes.ts'
+import { defaultComponents, fillComponents, sourceOf, sourceRecord } from './components.ts'
+import { assertNotAhead, decideMove, type Move, type MoveContext, MoveRefused } from './moves.ts'
+import { type Amendment, OfflineWork, type Work } from './offline-work.ts'
 import { assertPlace } from './place.ts'
 import { task } from './task.ts'
-import { assertDispatches, assertMayChange, assertMayFill } from './task-rights.ts'
-import { assertWindow, userIdOf, without, writableIn } from './task-values.ts'
-import { actorOf, isOver, type TaskValues } from './views.ts'
+import { assertDispatches, assertMayChange } from './task-rights.ts'
+import { assertWindow, timeIn, userIdOf, without, writableIn } from './task-values.ts'
+import { actorOf, isOver, type TaskValues, withoutInternal } from './views.ts'
 
 const checkWhole = compileCheck(valuesSchema(task.declaration))
 
@@ -57,13 +49,15 @@ export interface TaskExtra {
 export class TaskWriter implements ResourceWrites {
   private readonly services: ResourceServices
   private readonly writer: ResourceWriter
-  private readonly offlineMaxMs: number
+  private readonly components: ComponentWrites
+  private readonly offline: OfflineWork
 
   /** @param offlineMaxMs how long after it what was done without a connection is taken */
   constructor(services: ResourceServices, offlineMaxMs = 0) {
     this.services = services
-    this.offlineMaxMs = offlineMaxMs
     this.writer = task.writer(services)
+    this.components = new ComponentWrites(services)
+    this.offline = new OfflineWork(services.log, this.components, offlineMaxMs)
   }
 
   /** @throws Failure forbidden without `dispatch/task`, invalid, key_in_use */
@@ -79,7 +73,7 @@ export class TaskWriter implements ResourceWrites {
     const flow = await assertExists<FlowRow>(tables, FLOWS, organizationId, flowId, '/flowId')
     if (flow.isActive === false) throw invalid('/flowId', 'is a flow that is not active')
     const dataSource = sourceOf(body.dataSource)
-    const found = await this.filledFrom(organizationId, flow, dataSource)
+    const found = await this.components.filledFrom(organizationId, flow, dataSource)
     const sent = { ...found, ...((body.components ?? {}) as JsonObject) }
     // What the record says may stand where clients may not write.
     const { values: base } = await fillComponents(tables, organizationId, flow, defaultComponents(flow), found, true)
@@ -117,59 +111,55 @@ export class TaskWriter implements ResourceWrites {
     return this.writer.delete(origin, deletion)
   }
 
-  /** @throws Failure conflict with the task as it is, invalid, forbidden */
+  /**
+   * What whoever has the task does now, and what they did before it was changed.
+   * @throws Failure conflict with the task as it is, invalid, forbidden
+   */
   move(origin: WriteOrigin, id: string, createdAt: string, move: Move, components: JsonObject = {}): Promise<Written> {
     if (move.type === 'assign' || move.type === 'move' || move.type === 'reopen') assertDispatches(origin)
+    const context = { now: origin.now, createdAt, ...userIdOf(origin) }
     return this.update(origin, id, async (before) => {
-      const moved = decideMove(before, move, { now: origin.now, createdAt, ...userIdOf(origin) })
-      if (moved === before) return before
-      const next = await this.settled(origin, before, moved)
-      if (move.type !== 'finish') return next
-      return { ...next, components: await this.finished(origin, before, components) }
+      const moved = attempted(before, move, { ...context, isExact: true })
+      if (moved instanceof MoveRefused) {
+        const isWork = move.type === 'start' || move.type === 'finish'
+        const work = isWork ? { ...move, components } : undefined
+        const taken = work && (await this.offline.taken(origin, id, before, work))
+        if (taken !== undefined) return taken
+      }
+      const next = moved instanceof MoveRefused ? decideMove(before, move, context) : moved
+      if (next === before) return before
+      const settled = await this.settled(origin, before, next)
+      return move.type === 'finish' ? this.components.finished(origin, settled, { components, at: move.at }) : settled
     })
   }
 
   /**
-   * Takes a start or finish that came after the office changed the task. The caller need not see the task any more.
+   * Takes what was done with a task by a user who has it no more, and need not see it.
    * @throws the refusal for what does not count
    */
-  late(origin: WriteOrigin, id: string, move: Move, components: JsonObject, refusal: Error): Promise<Written> {
-    const { caller } = origin
-    if (caller === undefined || (move.type !== 'start' && move.type !== 'finish') || move.at === undefined)
-      throw refusal
-    const { type, at, place } = move
-    if (at < origin.now - this.offlineMaxMs) throw refusal
-    return this.update(asService(origin), id, async (before) => {
-      const facts = await factsOf(this.services.log, id)
-      const { userId } = caller
-      const spans = await heldSpans(this.services.log, facts, { userId, hasAllHubs: caller.hubIds === 'all' })
-      const next = decideLate(facts, spans, { type, at, place, userId })
-      if (next === undefined) throw refusal
-      if (next.state !== 'finished' || facts[facts.length - 1].values.state === 'finished') return next
-      const sent = latestOnly(facts, components, Date.parse(next.finishedAt as string))
-      return { ...next, components: await this.finished(origin, before, sent) }
-    })
+  late(origin: WriteOrigin, id: string, work: Work, refusal: Error, expectedVersion?: number): Promise<Written> {
+    if (work.at !== undefined) assertNotAhead(work.at, origin.now)
+    const next = async (before: TaskValues): Promise<TaskValues> => {
+      const taken = await this.offline.taken(origin, id, before, work)
+      if (taken === undefined) throw refusal
+      return taken
+    }
+    return this.update(asService(origin), id, next, expectedVersion)
   }
 
   /** Changes what whoever does a task may change, by what its flow says: files are attached so. */
-  amend(
-    origin: WriteOrigin,
-    id: string,
-    next: (before: TaskValues, flow: FlowContent) => TaskValues,
-  ): Promise<Written> {
+  amend(origin: WriteOrigin, id: string, amendment: Amendment, at?: number): Promise<Written> {
+    if (at !== undefined) assertNotAhead(at, origin.now)
     return this.update(origin, id, async (before) => {
-      const after = next(before, await this.flowOf(before))
-      if (after !== before) assertMayFill(origin.caller, before)
+      const after = await this.offline.amended(origin, before, { type: 'amend', amendment, at })
+      if (after !== before) await this.offline.assertFillable(origin, id, before, at)
       return after
     })
   }
 
   /** Writes components of a task, also those that clients may not. */
   fill(origin: WriteOrigin, id: string, components: JsonObject): Promise<Written> {
-    return this.update(origin, id, async (before) => {
-      const flow = await this.flowOf(before)
-      return { ...before, components: await this.filled(origin, flow, before, components) }
-    })
+    return this.update(origin, id, (before) => this.components.filled(origin, before, { components }))
   }
 
   private async update(
@@ -188,13 +178,15 @@ export class TaskWriter implements ResourceWrites {
     } catch (error) {
       if (!(error instanceof MoveRefused)) throw error
       const { state, version } = await this.writer.load(id)
-      const { late: _late, overtaken: _overtaken, ...data } = withoutFiles(rowOf(id, version, state))
+      const data = withoutInternal(withoutFiles(rowOf(id, version, state)))
       throw new Failure('conflict', { message: error.message, extra: { version, data } })
     }
   }
 
-  private async changed(origin: WriteOrigin, before: TaskValues, { kind, body }: Change): Promise<TaskValues> {
+  private async changed(origin: WriteOrigin, before: TaskValues, { id, kind, body }: Change): Promise<TaskValues> {
     const { fields } = task.declaration
+    const at = timeIn(body)
+    if (at !== undefined) assertNotAhead(at, origin.now)
     const own = before as unknown as JsonObject
     const sent = pickWithNull(body, fields)
     if (sent.flowId !== undefined && String(sent.flowId).toLowerCase() !== before.flowId)
@@ -212,14 +204,16 @@ export class TaskWriter implements ResourceWrites {
       await sourceRecord(this.services.tables, origin.organizationId, source)
       merged.dataSource = { ...source }
     }
-    const flow = await this.flowOf(before)
+    const flow = await this.components.flowOf(before)
     const emptied =
       kind === 'replace' || asked === null ? Object.fromEntries(writableIn(flow).map((name) => [name, null])) : {}
-    const components = await this.filled(origin, flow, before, { ...emptied, ...((asked ?? {}) as JsonObject) })
-    const next = joined(pickOthers(own, fields), withDefaults(fields, merged, own), {
+    const given = { components: { ...emptied, ...((asked ?? {}) as JsonObject) }, ...(at !== undefined && { at }) }
+    const { components, ...filled } = await this.components.filled(origin, before, given)
+    const next = joined(pickOthers(filled as unknown as JsonObject, fields), withDefaults(fields, merged, own), {
       components,
     }) as unknown as TaskValues
     assertMayChange(origin.caller, before, next)
+    await this.offline.assertFillable(origin, id, before, at)
     const { hubId, teamId, assigneeIds } = next
     const context = { now: origin.now, createdAt: new Date(origin.now).toISOString() }
     const placed = {
@@ -249,50 +243,14 @@ export class TaskWriter implements ResourceWrites {
     const { teamId: _before, ...others } = next
     return { ...others, assigneeIds, ...(teamId !== null && { teamId }) }
   }
+}
 
-  private async finished(origin: WriteOrigin, before: TaskValues, sent: JsonObject): Promise<JsonObject> {
-    const flow = await this.flowOf(before)
-    const values = await this.filled(origin, flow, before, sent)
-    const missing = missingComponents(flow, values)
-    assertNoFaults(missing)
-    return values
-  }
-
-  private async filled(
-    origin: WriteOrigin,
-    flow: FlowContent,
-    { components }: TaskValues,
-    sent: JsonObject,
-  ): Promise<JsonObject> {
-    const isService = origin.caller === undefined
-    const { values, faults } = await fillComponents(
-      this.services.tables,
-      origin.organizationId,
-      flow,
-      components,
-      sent,
-      isService,
-    )
-    assertNoFaults(faults)
-    return values
-  }
-
-  private async flowOf({ flowId, flowVersion }: TaskValues): Promise<FlowContent> {
-    const flow = await flowAt(this.services.log, flowId, flowVersion)
-    if (flow === undefined) throw new Error(`version ${flowVersion} of the flow ${flowId} is not in the log`)
-    return flow
-  }
-
-  private async filledFrom(
-    organizationId: string,
-    flow: FlowRow,
-    source: TaskValues['dataSource'],
-  ): Promise<JsonObject> {
-    if (source === undefined) return {}
-    const { tables } = this.services
-    const record = await sourceRecord(tables, organizationId, source)
-    if (flow.dataSource?.dataTypeId !== record.dataTypeId) return {}
-    const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, record.dataTypeId)
-    return type === undefined ? {} : fromRecord(flow, type, record)
+/** The task after a move, or why its state does not allow it. */
+const attempted = (before: TaskValues, move: Move, context: MoveContext): TaskValues | MoveRefused => {
+  try {
+    return decideMove(before, move, context)
+  } catch (error) {
+    if (error instanceof MoveRefused) return error
+    throw error
   }
 }

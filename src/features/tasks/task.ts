@@ -120,6 +120,15 @@ export const task = defineResource({
     dataSource: optional(object({ dataTypeId: id(), dataId: id() })),
   },
   fixed: ['flowId'],
+  amends: {
+    at: optional({
+      ...time(),
+      schema: {
+        ...time().schema,
+        description: 'When the components were filled in, at the device: what was done without a connection holds.',
+      },
+    }),
+  },
   readOnly: {
     state: withDefault(oneOf(...TASK_STATES), 'new'),
     flowVersion: withDefault(integer({ min: 1 }), 1),
@@ -145,6 +154,8 @@ export const task = defineResource({
     files: { schema: { type: 'array', items: { type: 'object' } } },
     late: { schema: { type: 'array', items: { type: 'object' } } },
     overtaken: { schema: { type: 'array', items: { type: 'integer' } } },
+    handedAt: { schema: { type: 'string' } },
+    filledAtMs: { schema: { type: 'object' } },
   },
   permissions: { view: 'view/task', edit: 'edit/task' },
   hubField: 'hubId',

@@ -70,9 +70,22 @@ export interface TaskValues {
   late?: LateStep[]
   /** Revisions of changes that were after what came late. */
   overtaken?: number[]
+  /** When it was last given to others while it was under way, where that was said. */
+  handedAt?: string
+  /** When each component was last written, at the device, ms since the epoch. */
+  filledAtMs?: { [componentId: string]: number }
   dueAt?: string
   scheduleId?: string
   routingResultId?: string
+}
+
+/** What the service keeps of a task for itself, beside its files. */
+export const TASK_INTERNAL = ['late', 'overtaken', 'handedAt', 'filledAtMs'] as const
+
+/** A row, or values, without what the service keeps for itself. */
+export const withoutInternal = <R extends object>(row: R): Omit<R, (typeof TASK_INTERNAL)[number]> => {
+  const { late: _late, overtaken: _overtaken, handedAt: _handed, filledAtMs: _filled, ...shown } = row as R & TaskValues
+  return shown as unknown as Omit<R, (typeof TASK_INTERNAL)[number]>
 }
 
 export interface TaskRow extends Row, TaskValues {

@@ -19,6 +19,12 @@ export interface Upload {
   fields: { [name: string]: string }
 }
 
+/** Fields of a form beside its file. */
+export interface FormFields {
+  required: readonly string[]
+  optional?: readonly string[]
+}
+
 export interface UploadOptions {
   files: FileStore
   /** Largest size of one file. */
@@ -50,18 +56,18 @@ export class Uploads {
 
   /**
    * Stores the `file` of a form; the body is an `Upload`.
-   * @param field the one field that the form has beside it
+   * @param shape the fields that the form has beside it
    * @throws Failure invalid, too_large, overloaded while too many others are on their way
    */
   async receive(
     { headers, body }: Pick<RouteRequest<object, AsyncIterable<Uint8Array>>, 'headers' | 'body'>,
     holder: FileHolder,
-    field: string,
+    { required, optional = [] }: FormFields,
   ): Promise<Received & { body: Upload }> {
     const { organizationId } = holder
     this.begin(organizationId)
     try {
-      const shape = { fields: [field], file: 'file' }
+      const shape = { fields: [...required, ...optional], file: 'file' }
       const { fields, stored } = await readStreamedForm(headers.get('content-type'), body, shape, {
         store: (name, source) => this.store(holder, name, source),
         discard: ({ upload }) => this.remove(holder, upload),
@@ -69,10 +75,10 @@ export class Uploads {
       const discard = async (): Promise<void> => {
         if (stored !== undefined) await this.remove(holder, stored.upload)
       }
-      const fault = stored === undefined ? '/file' : fields[field] === undefined ? `/${field}` : undefined
-      if (stored === undefined || fault !== undefined) {
+      const missing = stored === undefined ? 'file' : required.find((name) => fields[name] === undefined)
+      if (stored === undefined || missing !== undefined) {
         await discard()
-        throw invalid(fault ?? '/file', 'is required')
+        throw invalid(`/${missing}`, 'is required')
       }
       const { sha256, ...upload } = stored
       return { body: { ...upload, fields }, fingerprint: JSON.stringify([upload.name, fields, sha256]), discard }

@@ -4,10 +4,10 @@ import { TIME_MS_MAX, TIME_MS_MIN } from '../../kernel/schema.ts'
 import { parseTime } from './parse-time.ts'
 
 /**
- * A time as query parameters name it, RFC 3339 or milliseconds since the epoch; undefined where there is none.
+ * A time as query parameters and fields of forms name it, RFC 3339 or milliseconds since the epoch; undefined where there is none.
  * @throws Failure invalid that names `path`.
  */
-const timeParameter = (path: string, text: string | undefined): number | undefined => {
+export const timeParameter = (path: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const time = /^-?\d{1,15}$/.test(text) ? Number(text) : parseTime(text)
   if (!(time >= TIME_MS_MIN && time <= TIME_MS_MAX))

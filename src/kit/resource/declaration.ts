@@ -131,6 +131,8 @@ export interface ResourceDeclaration {
   readOnly?: Fields
   /** What bodies say and the record does not keep (a password, a user's teams): the feature's own writes take it. */
   accepts?: Fields
+  /** As `accepts`, for PATCH alone. */
+  amends?: Fields
   /** Fields that are stored and never answered, filtered or sorted by: the service sets them. */
   internal?: Fields
   /** Fields that are stored encrypted and never answered; left out of a PUT they keep their value. */
@@ -226,7 +228,7 @@ export const replaceSchema = (declaration: ResourceDeclaration): JsonSchema => {
 
 /** The body of a PATCH: a merge patch of the fields. */
 export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = heldSchema(patchSchema({ ...declaration.fields, ...declaration.accepts }))
+  const schema = heldSchema(patchSchema({ ...declaration.fields, ...declaration.accepts, ...declaration.amends }))
   return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 

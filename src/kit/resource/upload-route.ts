@@ -3,7 +3,7 @@ import { idSchema } from '../http/list-query.ts'
 import { BINARY, formSchema } from '../http/multipart.ts'
 import { answered, DATE_TIME, envelope, UUID } from '../http/page-members.ts'
 import { formatTime, userOf } from '../http/request-context.ts'
-import { route, type Route } from '../http/route.ts'
+import { route, type Route, type RouteRequest } from '../http/route.ts'
 import { idParameter, pathsOf } from './answers.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { findRow } from './show.ts'
@@ -21,7 +21,12 @@ export interface Attaching {
   title: string
   /** The field of the form, and the member of the answer, that says where the file stands, with an example. */
   place: [member: string, example: string]
-  attach(origin: WriteOrigin, id: string, place: string, file: AttachedFile): Promise<Written>
+  /** Fields that the form may have beside it. */
+  further?: { [name: string]: JsonSchema }
+  /** In place of looking for the record among those that the caller sees. @throws Failure not_found */
+  find?(request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId'>, id: string): Promise<void>
+  /** @param fields those of the form */
+  attach(origin: WriteOrigin, id: string, fields: { [name: string]: string }, file: AttachedFile): Promise<Written>
 }
 
 /** `POST /<noun>/{id}/files`. */
@@ -29,8 +34,12 @@ export const uploadRoute = (
   declaration: ResourceDeclaration,
   services: Pick<ResourceServices, 'tables'>,
   uploads: Uploads,
-  { thing, operationId, description, title, place: [place, placeExample], attach }: Attaching,
+  attaching: Attaching,
 ): Route => {
+  const { thing, operationId, description, title, further = {}, attach } = attaching
+  const [place, placeExample] = attaching.place
+  const find = attaching.find ?? ((request, id) => findRow(declaration, services, request, id))
+  const shape = { required: [place], optional: Object.keys(further) }
   const owner = idParameter(declaration)
   const holderOf = (organizationId: string, id: string): FileHolder => ({ noun: declaration.noun, organizationId, id })
   return route<object, Upload>({
@@ -43,7 +52,7 @@ export const uploadRoute = (
     access: { permission: declaration.permissions.edit },
     params: { [owner]: idSchema(`The id of the ${thing}.`) },
     rawBody: { contentTypes: ['multipart/form-data'] },
-    bodyShown: formSchema({ [place]: { type: 'string', maxLength: 50 }, file: BINARY }, [place, 'file']),
+    bodyShown: formSchema({ [place]: { type: 'string', maxLength: 50 }, ...further, file: BINARY }, [place, 'file']),
     bodyExample: { [place]: placeExample },
     bodyBytesMax: uploads.bodyBytesMax,
     answers: {
@@ -57,14 +66,15 @@ export const uploadRoute = (
       },
     },
     receive: async (request) => {
-      const row = await findRow(declaration, services, request, request.params[owner])
-      return uploads.receive(request, holderOf(row.organizationId as string, row._id as string), place)
+      const id = request.params[owner].toLowerCase()
+      await find(request, id)
+      return uploads.receive(request, holderOf(userOf(request).organizationId, id), shape)
     },
     handler: async (request) => {
       const { fields, ...stored } = request.body
       const id = request.params[owner].toLowerCase()
       const file: AttachedFile = { _id: request.ids.next(), ...stored, createdAt: formatTime(request.now) }
-      const { row, wrote } = await attach(originOf(request), id, fields[place], file)
+      const { row, wrote } = await attach(originOf(request), id, fields, file)
       const kept = await uploads.keptBy(holderOf(userOf(request).organizationId, id), row, file)
       return { status: 201, body: { data: shownFile(kept, { [owner]: id, [place]: fields[place] }) }, wrote }
     },

@@ -1,4 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
+import { withoutInternal } from '../../features/tasks/views.ts'
 import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
@@ -37,7 +38,7 @@ export class SubjectRows {
   /** What an event left that was read anyway. */
   note(event: RecordedEvent, data: ResourceData): Row {
     const { stream, revision } = event
-    const { late: _late, overtaken: _overtaken, ...row } = withoutFiles(rowAfter(event, data))
+    const row: Row = withoutInternal(withoutFiles(rowAfter(event, data)))
     if (event.data.byteLength > KEPT_BYTES_MAX) return row
     const known = this.known.get(stream)
     if (known !== undefined && known.revision >= revision) return row

@@ -454,7 +454,7 @@ test('an organization has so many uploads on their way and no more; others go on
     uploads.receive(
       { headers: { get: () => headers['content-type'] }, body: slow(body) },
       { noun: 'task', organizationId, id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a' },
-      'place',
+      { required: ['place'] },
     )
   const own = Array.from({ length: 16 }, () => receive('one'))
   await t.rejects(receive('one'), { code: 'overloaded' })

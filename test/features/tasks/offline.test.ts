@@ -1,5 +1,7 @@
 import { test } from 'tap'
 import { openTasks } from '../../support/open-tasks.ts'
+import type { Session } from '../../support/open-identity.ts'
+import { formOf, png } from '../../support/pictures.ts'
 
 const DAY_MS = 86_400_000
 
@@ -66,4 +68,177 @@ test('what another person finds at a task that they never had is nothing', async
   const { _id } = await task({ assigneeIds: [ada.id] })
   t.equal((await bob.session.call('GET', `/task/${_id}`)).status, 404)
   t.equal((await move(_id, 'start', {}, bob.session)).status, 404)
+})
+
+const PROOF = {
+  name: 'Proof',
+  steps: [
+    {
+      id: 'one',
+      name: 'One',
+      components: [
+        { id: 'photo', type: 'photo', required: true },
+        { id: 'note', type: 'text' },
+        { id: 'sum', type: 'number' },
+        { id: 'fixed', type: 'text', readOnly: true },
+      ],
+    },
+  ],
+}
+
+const openProofs = async (t: Parameters<typeof openTasks>[0]) => {
+  const world = await openTasks(t)
+  const { _id: flowId } = await world.make('/flow', PROOF)
+  const send = async (id: string, by: Session, fields: { [name: string]: string } = {}) => {
+    const form = new FormData()
+    for (const [name, value] of Object.entries({ componentId: 'photo', ...fields })) form.append(name, value)
+    form.append('file', new File([png()], 'door.png'))
+    const { body, headers } = await formOf(form)
+    return by.call('POST', `/task/${id}/files`, body, { headers })
+  }
+  const fill = (id: string, body: object, by: Session) => by.call('PATCH', `/task/${id}`, body)
+  const read = async (id: string) => (await world.owner.call('GET', `/task/${id}`)).body.data
+  return { ...world, send, fill, read, proof: (body: object) => world.task({ flowId, ...body }) }
+}
+
+type Proofs = Awaited<ReturnType<typeof openProofs>>
+
+/** What the office does while a phone has no connection. */
+const CHANGES: { [name: string]: (world: Proofs, id: string) => Promise<{ status: number }> } = {
+  cancelled: ({ move }, id) => move(id, 'cancel'),
+  'given to another': ({ move, bob }, id) => move(id, 'assign', { assigneeIds: [bob.id] }),
+  'moved to a hub that its user lacks': ({ move, other }, id) => move(id, 'move', { hubId: other }),
+  'without its user’s hub': ({ owner, ada, other }) => owner.call('PATCH', `/user/${ada.id}`, { hubId: [other] }),
+}
+
+for (const [name, change] of Object.entries(CHANGES))
+  test(`a task that is ${name} is finished with the photo that was taken before`, async (t) => {
+    const world = await openProofs(t)
+    const { proof, send, move, fill, read, ada, at, clock } = world
+    const { _id } = await proof({ assigneeIds: [ada.id] })
+    const [started, taken, filled, finished] = [at(60), at(70), at(80), at(90)]
+    clock.advance(300_000)
+    t.equal((await change(world, _id)).status, 200)
+    clock.advance(60_000)
+    const session = await world.login(ada.session.email)
+    const code = name === 'cancelled' ? 'conflict' : 'taken_away'
+    const refused = { status: 409, body: { code } }
+    t.match(await send(_id, session), refused, 'a photo of now')
+    t.match(await send(_id, session, { at: at(0) }), refused, 'a photo that says so')
+    t.match(await fill(_id, { components: { note: 'late' } }, session), refused, 'a note of now')
+    t.match(await fill(_id, { components: { note: 'late' }, at: at(0) }, session), refused)
+    t.match(await fill(_id, { title: 'Mine', at: filled }, session), { status: code === 'conflict' ? 403 : 409 })
+    t.match(await move(_id, 'finish', { at: finished }, session), refused, 'it was not started')
+    t.equal((await move(_id, 'start', { at: started }, session)).status, 200)
+    t.match(
+      await move(_id, 'finish', { at: finished }, session),
+      { status: 400, body: { errors: [{ path: '/components/photo' }] } },
+      'the photo is required',
+    )
+    const photo = await send(_id, session, { at: taken })
+    t.match(photo, { status: 201, body: { data: { taskId: _id, componentId: 'photo', name: 'door.png' } } })
+    t.match(await fill(_id, { components: { fixed: 'x' }, at: filled }, session), { status: 400 })
+    t.equal((await fill(_id, { components: { note: 'at the door' }, at: filled }, session)).status, 200)
+    const done = await move(_id, 'finish', { at: finished, components: { sum: 5 } }, session)
+    t.match(done, { status: 200, body: { data: { state: 'finished' } } })
+    t.match(await read(_id), {
+      state: 'finished',
+      finishedBy: ada.id,
+      finishedAt: finished,
+      components: { photo: [photo.body.data._id], note: 'at the door', sum: 5 },
+      filledAtMs: undefined,
+    })
+    const after = await send(_id, session, { at: String(Date.parse(finished)) })
+    t.equal(after.status, 201, 'what belongs to it may come behind it, its time in milliseconds')
+    t.equal((await send(_id, session, { at: String(Date.parse(finished) + 1) })).status, 409)
+    const { data } = (await world.owner.call('GET', `/task/${_id}/history`)).body
+    t.match(data.filter(({ at: when }: { at: string }) => when === taken), [{ type: 'changed' }])
+  })
+
+test('of one component what was written last counts, whenever it comes', async (t) => {
+  const { proof, fill, read, make, move, ada, bob, hubId, at, clock, owner } = await openProofs(t)
+  const team = await make('/team', { name: 'T', hubId, userIds: [ada.id, bob.id] })
+  const { _id } = await proof({ teamId: team._id })
+  const [first, second, third] = [at(10), at(20), at(30)]
+  clock.advance(60_000)
+  const write = async (note: string, when: string | undefined, by: Session) => {
+    const answer = await fill(_id, { components: { note }, ...(when !== undefined && { at: when }) }, by)
+    t.equal(answer.status, 200)
+    t.equal(answer.body.data.components.note, (await read(_id)).components.note)
+    return answer.body.data
+  }
+  t.match(await write('second', second, bob.session), { components: { note: 'second' } })
+  const { version } = await read(_id)
+  t.match(await write('first', first, ada.session), { components: { note: 'second' }, version })
+  t.match(await write('second', second, bob.session), { version }, 'the same again changes nothing')
+  t.match(await write('third', third, ada.session), { components: { note: 'third' } })
+  t.match(await write('office', undefined, owner), { components: { note: 'office' } })
+  t.match(await write('third', third, ada.session), { components: { note: 'office' } }, 'the office came later')
+  const ahead = at(3_600)
+  t.match(await write('ahead', ahead, ada.session), { components: { note: 'ahead' } })
+  t.match(await write('corrected', undefined, owner), { components: { note: 'corrected' } })
+  t.match(await write('ahead', ahead, ada.session), { components: { note: 'corrected' } }, 'no clock beats the office')
+  t.equal((await move(_id, 'start', { at: at(0) }, ada.session)).status, 200)
+})
+
+test('a time in the far past or future is refused wherever it is said, and changes nothing', async (t) => {
+  const { proof, send, fill, move, read, ada, bob, at, clock } = await openProofs(t)
+  const mine = (await proof({ assigneeIds: [ada.id] }))._id
+  const lost = (await proof({ assigneeIds: [ada.id] }))._id
+  clock.advance(60_000)
+  await move(lost, 'assign', { assigneeIds: [bob.id] })
+  const before = [await read(mine), await read(lost)]
+  const calls = (id: string, when: string | number) => [
+    move(id, 'start', { at: when }, ada.session),
+    move(id, 'finish', { at: when }, ada.session),
+    fill(id, { components: { note: 'x' }, at: when }, ada.session),
+    send(id, ada.session, { at: String(when) }),
+  ]
+  for (const when of ['2126-01-01T00:00:00Z', at(86_401), 4_000_000_000_000])
+    for (const [i, answer] of (await Promise.all([...calls(mine, when), ...calls(lost, when)])).entries())
+      t.match(answer, { status: 400, body: { errors: [{ path: '/at' }] } }, `${when} ${i}`)
+  for (const when of ['1926-01-01T00:00:00Z', at(-8 * 86_400), 0])
+    for (const [i, answer] of (await Promise.all([...calls(mine, when), ...calls(lost, when)])).entries())
+      t.match(answer, { status: 409, body: { code: i < 4 ? 'conflict' : 'taken_away' } }, `${when} ${i}`)
+  for (const when of ['yesterday', 'null', '', '1e3', '99999999999999999999', '\u0000'])
+    t.match(await send(lost, ada.session, { at: when }), { status: 400, body: { errors: [{ path: '/at' }] } }, when)
+  for (const when of ['yesterday', '', {}, [], true])
+    t.equal((await fill(mine, { components: {}, at: when }, ada.session)).status, 400)
+  t.same([await read(mine), await read(lost)], before)
+})
+
+test('steps that come twice or in the wrong order end as they would have in theirs', async (t) => {
+  const { proof, send, move, read, ada, bob, at, clock, owner } = await openProofs(t)
+  const { _id } = await proof({ assigneeIds: [ada.id] })
+  const [started, taken, finished] = [at(60), at(70), at(90)]
+  clock.advance(300_000)
+  await move(_id, 'assign', { assigneeIds: [bob.id] })
+  const finish = () => move(_id, 'finish', { at: finished }, ada.session)
+  t.match(await finish(), { status: 409, body: { code: 'taken_away' } })
+  t.equal((await send(_id, ada.session, { at: taken })).status, 201)
+  t.match(await finish(), { status: 409, body: { code: 'taken_away' } })
+  for (const times of ['once', 'again'])
+    t.equal((await move(_id, 'start', { at: started }, ada.session)).status, 200, times)
+  const { version } = await read(_id)
+  for (const times of ['once', 'again', 'and again']) t.equal((await finish()).status, 200, times)
+  t.equal((await read(_id)).version, version + 1)
+  t.match(await move(_id, 'finish', { at: at(-100) }, ada.session), { status: 409 }, 'it was finished already')
+  const { data } = (await owner.call('GET', `/task/${_id}/history`)).body
+  t.same(
+    data.map(({ type }: { type: string }) => type),
+    ['created', 'assigned', 'changed', 'started', 'finished'],
+  )
+})
+
+test('a clock that is behind never holds against a later change', async (t) => {
+  const { proof, move, read, ada, bob, at, clock } = await openProofs(t)
+  const { _id } = await proof({ assigneeIds: [ada.id] })
+  const [early, exact] = [at(-60), at(0)]
+  clock.advance(60_000)
+  await move(_id, 'assign', { assigneeIds: [bob.id] })
+  t.match(await move(_id, 'start', { at: early }, ada.session), { status: 409, body: { code: 'taken_away' } })
+  t.equal((await move(_id, 'start', { at: exact }, ada.session)).status, 200)
+  await move(_id, 'assign', { assigneeIds: [ada.id, bob.id] })
+  t.match(await move(_id, 'start', { at: early }, ada.session), { status: 200 }, 'it is hers again')
+  t.match(await read(_id), { state: 'inProgress', startedBy: ada.id })
 })

@@ -1,0 +1,62 @@
+import { assertNoFaults } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { type DataTypeRow, DATA_TYPES } from '../data/views.ts'
+import { flowAt, type FlowContent, type FlowRow } from '../flows/views.ts'
+import { fillComponents, fromRecord, missingComponents, sourceRecord } from './components.ts'
+import { latestOf, withFillingTimes } from './filled-at.ts'
+import type { TaskValues } from './views.ts'
+
+/** What a write says of components. */
+export interface Sent {
+  components: JsonObject
+  /** When they were filled in, at the device, ms since the epoch; absent: now. */
+  at?: number
+}
+
+/** The values of a task's components, by what its flow says. */
+export class ComponentWrites {
+  private readonly services: Pick<ResourceServices, 'log' | 'tables'>
+
+  constructor(services: Pick<ResourceServices, 'log' | 'tables'>) {
+    this.services = services
+  }
+
+  /** The flow as it was when the task was made. */
+  async flowOf({ flowId, flowVersion }: TaskValues): Promise<FlowContent> {
+    const flow = await flowAt(this.services.log, flowId, flowVersion)
+    if (flow === undefined) throw new Error(`version ${flowVersion} of the flow ${flowId} is not in the log`)
+    return flow
+  }
+
+  /** `next` with what was sent over the components that it has, where nobody wrote them later. @throws Failure invalid */
+  async filled(origin: WriteOrigin, next: TaskValues, { components, at }: Sent): Promise<TaskValues> {
+    const { organizationId, now, caller } = origin
+    const flow = await this.flowOf(next)
+    const time = { now, ...(at !== undefined && { at }) }
+    const sent = latestOf(next, components, time)
+    const isService = caller === undefined
+    const { tables } = this.services
+    const { values, faults } = await fillComponents(tables, organizationId, flow, next.components, sent, isService)
+    assertNoFaults(faults)
+    return withFillingTimes(next, { ...next, components: values }, time, Object.keys(sent))
+  }
+
+  /** As `filled`, and what is required has a value. */
+  async finished(origin: WriteOrigin, next: TaskValues, sent: Sent): Promise<TaskValues> {
+    const done = await this.filled(origin, next, sent)
+    assertNoFaults(missingComponents(await this.flowOf(next), done.components))
+    return done
+  }
+
+  /** What a new task takes from the record that it names. */
+  async filledFrom(organizationId: string, flow: FlowRow, source: TaskValues['dataSource']): Promise<JsonObject> {
+    if (source === undefined) return {}
+    const { tables } = this.services
+    const record = await sourceRecord(tables, organizationId, source)
+    if (flow.dataSource?.dataTypeId !== record.dataTypeId) return {}
+    const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, record.dataTypeId)
+    return type === undefined ? {} : fromRecord(flow, type, record)
+  }
+}
