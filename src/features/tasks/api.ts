@@ -143,4 +143,3 @@ const timeOf = (body: JsonObject): { at?: number } => {
 
 const reasonOf = ({ reason }: JsonObject): { reason?: string } =>
   reason === undefined ? {} : { reason: String(reason) }
-

@@ -15,7 +15,11 @@ export type Move =
 
 /** What the state of a task does not allow. */
 export class MoveRefused extends Error {
-  constructor(move: Move['type'] | 'fill', state: TaskState, message = `A task that is ${WORDS[state]} cannot ${VERBS[move]}.`) {
+  constructor(
+    move: Move['type'] | 'fill',
+    state: TaskState,
+    message = `A task that is ${WORDS[state]} cannot ${VERBS[move]}.`,
+  ) {
     super(message)
     this.name = 'MoveRefused'
   }

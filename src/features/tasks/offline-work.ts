@@ -53,16 +53,16 @@ export class OfflineWork {
     if (at !== undefined && past !== undefined && couldFill(past.facts, past.spans, at)) return
     if (isOpen && at !== undefined && at >= assignedMs - CLOCKS_MS) return
     throw isOpen
-      ? new MoveRefused('fill', before.state, `A task cannot be filled in before ${before.assignedAt}, when it was assigned.`)
+      ? new MoveRefused(
+          'fill',
+          before.state,
+          `A task cannot be filled in before ${before.assignedAt}, when it was assigned.`,
+        )
       : new MoveRefused('fill', before.state)
   }
 
   /** A task after an amendment. */
-  async amended(
-    { now }: WriteOrigin,
-    before: TaskValues,
-    { amendment, at }: AmendingWork,
-  ): Promise<TaskValues> {
+  async amended({ now }: WriteOrigin, before: TaskValues, { amendment, at }: AmendingWork): Promise<TaskValues> {
     const after = amendment(before, await this.components.flowOf(before))
     return after === before ? before : withFillingTimes(before, after, { now, ...(at !== undefined && { at }) })
   }

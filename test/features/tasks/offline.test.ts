@@ -152,7 +152,10 @@ for (const [name, change] of Object.entries(CHANGES))
     t.equal(after.status, 201, 'what belongs to it may come behind it, its time in milliseconds')
     t.equal((await send(_id, session, { at: String(Date.parse(finished) + 1) })).status, 409)
     const { data } = (await world.owner.call('GET', `/task/${_id}/history`)).body
-    t.match(data.filter(({ at: when }: { at: string }) => when === taken), [{ type: 'changed' }])
+    t.match(
+      data.filter(({ at: when }: { at: string }) => when === taken),
+      [{ type: 'changed' }],
+    )
   })
 
 test('of one component what was written last counts, whenever it comes', async (t) => {
