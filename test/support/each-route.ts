@@ -70,9 +70,10 @@ const BOUNDARY = 'form-of-a-test'
 export const headersOf = ({ body }: Operation): { [name: string]: string } =>
   body?.type.startsWith('multipart/') ? { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` } : {}
 
-/** A form with a value for each field: files are pictures, several files scripts. */
-const formBody = ({ properties }: Json, example: Json): Buffer => {
-  const parts = Object.entries<Json>(properties).map(([name, schema]) => {
+/** A form with a value for each field that it needs or that has an example: files are pictures, several files scripts. */
+const formBody = ({ properties, required }: Json, example: Json): Buffer => {
+  const sent = Object.entries<Json>(properties).filter(([name]) => required.includes(name) || name in example)
+  const parts = sent.map(([name, schema]) => {
     const isScript = schema.items?.format === 'binary'
     const file = isScript ? '; filename="main.js"' : schema.format === 'binary' ? '; filename="a.png"' : ''
     const text = name === 'name' ? `${example[name]} ${++made}` : example[name]
