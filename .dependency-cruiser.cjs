@@ -13,6 +13,7 @@ module.exports = {
     forbid('no-orphans', 'a file that nobody imports is dead or unwired', { orphan: true, pathNot: '\\.(test|bench)\\.ts$|^test/|^bench/|worker\\.ts$|^src/web/.*\\.js$' }, {}),
     forbid('kernel-is-the-floor', 'the kernel stays liftable', { path: '^src/kernel/' }, { pathNot: '^src/kernel/' }),
     forbid('geo-is-a-library', 'geo knows shapes, not the product', { path: '^src/geo/' }, { pathNot: '^src/geo/|(^|node_modules/)(rbush|@turf|robust-predicates|sweepline-intersections|@types/geojson|geojson|@types/rbush)' }),
+    forbid('planner-is-a-library', 'the planner knows tasks and vehicles, not the product', { path: '^src/planner/' }, { pathNot: '^src/planner/' }),
     forbid('engines-are-wired-once', 'only the composition root names an engine', { pathNot: `${ENGINE}|^src/(app|open-engines)\\.ts$|^test/|^bench/` }, { path: ENGINE }),
     forbid('engines-see-their-port', 'an engine knows no product', { path: ENGINE }, { path: '^(src|projections)/', pathNot: '^src/(kernel/|engines/)' }),
     forbid('drivers-stay-in-engines', 'a driver is an engine\'s own business', { pathNot: `${ENGINE}|^test/|^bench/` }, { path: '(^|node_modules/)(lmdb|redis|chdb|nodemailer|@clickhouse/|@eventstore/|@aws-sdk/)' }),
