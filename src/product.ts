@@ -13,6 +13,7 @@ import { integrations } from './features/integrations/feature.ts'
 import { locations } from './features/locations/feature.ts'
 import { notifications } from './features/notifications/feature.ts'
 import { plugins } from './features/plugins/feature.ts'
+import { reports } from './features/reports/feature.ts'
 import { serviceAccounts } from './features/service-accounts/feature.ts'
 import { tasks } from './features/tasks/feature.ts'
 import { teams } from './features/teams/feature.ts'
@@ -42,6 +43,7 @@ export const FEATURES: readonly Feature[] = [
   locations,
   transitions,
   trips,
+  reports,
   automations,
   audit,
 ]

@@ -1,0 +1,170 @@
+import type { HistoryReader } from '../../engines/history-store.ts'
+import { StringDecoder } from 'node:string_decoder'
+import { breathe } from '../../kernel/breath.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { Row } from '../../kernel/table.ts'
+import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
+import { HISTORY_FORMATS, JSON_LIMIT } from '../../kit/http/history-answer.ts'
+import { nextLink } from '../../kit/http/next-link.ts'
+import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
+import type { Reply } from '../../kit/http/route.ts'
+
+/** What reports are answered in. A further format is a maker in `FORMATTERS`, and stands in `HISTORY_FORMATS`. */
+export type ReportFormat = 'json' | 'csv' | 'ndjson'
+
+/** A row, and what a cursor says to go on behind it. */
+export interface ReportRow {
+  place: Place
+  row: Row
+}
+
+/** A tracker (or the group of a report of tasks), and what else orders its rows. */
+export type Place = readonly [key: string, ...(string | number)[]]
+
+/** Rows in order, some at a time, from behind `after` on; may answer what stands before it too. */
+export type ReportRows = (after: Place | undefined, signal: AbortSignal) => AsyncIterable<ReportRow[]>
+
+export interface ReportQuestion {
+  name: string
+  columns: readonly string[]
+  format: ReportFormat
+  limit?: number
+  cursor?: string
+  query: object
+  /** Members of a row that are answered; left out: all. */
+  members?: readonly string[]
+}
+
+interface Formatter {
+  start(): string
+  rows(rows: readonly Row[]): string
+  /** `nextCursor` is null where nothing follows. */
+  end(nextCursor: string | null, limit: number | null): string
+}
+
+/** Answers a report as a stream, of which no more than a small page is held. @throws Failure invalid for a cursor of another report. */
+export const answerReport = async (
+  { name, columns, format, query, members, ...page }: ReportQuestion,
+  rows: ReportRows,
+  signal: AbortSignal,
+): Promise<Reply> => {
+  const { limit: _limit, cursor: _cursor, format: _format, fields: _fields, ...asked } = query as Row
+  const fingerprint = fingerprintOf([name, asked])
+  const after = page.cursor === undefined ? undefined : placeOf(openCursor(page.cursor, fingerprint))
+  const limit = page.limit ?? (format === 'json' ? JSON_LIMIT : undefined)
+  const written = write(rows(after, signal), FORMATTERS[format](members ?? columns), { limit, fingerprint })
+  const { body, nextCursor } = await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)
+  const { contentType, fileExtension } = HISTORY_FORMATS[format]
+  const headers: { [name: string]: string } = { 'content-type': contentType }
+  if (nextCursor !== null) headers.link = nextLink(`/api/v3/reports/${name}`, { ...query }, nextCursor)
+  if (format !== 'json') headers['content-disposition'] = `attachment; filename="${name}.${fileExtension}"`
+  return { headers, stream: body }
+}
+
+/** Returns the cursor of the next page, null where there is none. */
+async function* write(
+  found: AsyncIterable<ReportRow[]>,
+  formatter: Formatter,
+  { limit, fingerprint }: { limit?: number; fingerprint: string },
+): AsyncGenerator<Uint8Array, string | null> {
+  let left = limit ?? Number.POSITIVE_INFINITY
+  let last: Place | undefined
+  let nextCursor: string | null = null
+  yield Buffer.from(formatter.start())
+  for await (const some of found) {
+    await breathe()
+    const taken = some.slice(0, left)
+    left -= taken.length
+    if (taken.length > 0) {
+      last = taken[taken.length - 1].place
+      yield Buffer.from(formatter.rows(taken.map(({ row }) => row)))
+    }
+    if (taken.length < some.length) {
+      nextCursor = sealCursor(JSON.stringify(last), fingerprint)
+      break
+    }
+  }
+  yield Buffer.from(formatter.end(nextCursor, limit ?? null))
+  return nextCursor
+}
+
+const placeOf = (text: string): Place => {
+  try {
+    const place = JSON.parse(text) as unknown
+    if (Array.isArray(place) && typeof place[0] === 'string') return place as unknown as Place
+  } catch {
+    // Said below.
+  }
+  throw invalid('/cursor', 'is not a cursor of this report and these filters')
+}
+
+const FORMATTERS: { [format in ReportFormat]: (members: readonly string[]) => Formatter } = {
+  json: (members) => {
+    let comma = '\n'
+    return {
+      start: () => '{"status":true,"data":[',
+      rows: (rows) =>
+        rows
+          .map((row) => {
+            const text = comma + JSON.stringify(chosen(row, members))
+            comma = ',\n'
+            return text
+          })
+          .join(''),
+      end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
+    }
+  },
+  ndjson: (members) => ({
+    start: () => '',
+    rows: (rows) => rows.map((row) => `${JSON.stringify(chosen(row, members))}\n`).join(''),
+    end: () => '',
+  }),
+  csv: (members) => ({
+    start: () => `${members.join(',')}\n`,
+    rows: (rows) => rows.map((row) => `${members.map((member) => cell(row[member])).join(',')}\n`).join(''),
+    end: () => '',
+  }),
+}
+
+const chosen = (row: Row, members: readonly string[]): Row =>
+  Object.fromEntries(members.filter((member) => row[member] !== undefined).map((member) => [member, row[member]]))
+
+/** Quoted where RFC 4180 asks for it. Text that a spreadsheet would take for a formula begins with an apostrophe. */
+const cell = (value: unknown): string => {
+  if (value === undefined || value === null) return ''
+  if (typeof value !== 'string') return Array.isArray(value) ? cell(value.join(' ')) : String(value)
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** The rows of an answer of the history, some at a time. */
+export async function* rowsOf<R>(
+  history: HistoryReader,
+  { sql, parameters }: { sql: string; parameters: Parameters<HistoryReader['query']>[1] },
+  signal: AbortSignal,
+): AsyncGenerator<R[]> {
+  const decoder = new StringDecoder()
+  let rest = ''
+  for await (const chunk of history.query(sql, parameters, 'JSONEachRow', signal)) {
+    const lines = (rest + decoder.write(Buffer.from(chunk))).split('\n')
+    rest = lines.pop() ?? ''
+    for (let from = 0; from < lines.length; from += LINES_AT_ONCE) {
+      await breathe()
+      yield lines.slice(from, from + LINES_AT_ONCE).map((line) => JSON.parse(line) as R)
+    }
+  }
+  if (rest !== '') yield [JSON.parse(rest) as R]
+}
+
+const LINES_AT_ONCE = 256
+
+/** Rows that stand behind a place: those of the report's first tracker may stand before it. */
+export const behind = (rows: readonly ReportRow[], after: Place | undefined): ReportRow[] =>
+  after === undefined
+    ? [...rows]
+    : rows.filter(({ place }) => place[0] !== after[0] || isBehind(place.slice(1), after.slice(1)))
+
+const isBehind = (one: readonly (string | number)[], other: readonly (string | number)[]): boolean => {
+  for (const [i, value] of one.entries()) if (value !== other[i]) return value > other[i]
+  return false
+}

@@ -1,0 +1,29 @@
+import type { Feature, FeatureServices } from '../../feature.ts'
+import { ownShares } from '../../kit/http/own-share.ts'
+import { GeofenceBoxes } from '../geofences/boxes.ts'
+import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
+import { trackerLookups } from '../trackers/views.ts'
+import { reportRoutes } from './api.ts'
+import { limitsOf, placesOf } from './fences.ts'
+
+export const reports: Feature = {
+  routes: (services) => {
+    const { tables, clock, config, inRollout } = services
+    const boxes = new GeofenceBoxes(tables, clock)
+    return reportRoutes({
+      tables,
+      history: ownShares(services.history),
+      ...trackerLookups(tables),
+      timeZoneOf: (organizationId) => timeZoneOf(tables, organizationId),
+      gapMs: config.tripGapMs,
+      seesGeofences: (caller) => caller.permissions.has('view/geofence') && inRollout(caller),
+      placesOf: (organizationId) => placesOf(tables, boxes, organizationId),
+      limitsOf: (organizationId, groupIds) => limitsOf(tables, organizationId, groupIds),
+    })
+  },
+}
+
+const timeZoneOf = async (tables: FeatureServices['tables'], organizationId: string): Promise<string> => {
+  const row = await tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
+  return (row?.settings as { timeZone?: string } | undefined)?.timeZone ?? 'UTC'
+}

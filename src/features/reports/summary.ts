@@ -1,0 +1,82 @@
+import { countTrips, sumPeriods } from '../../engines/clickhouse-sql/reports.ts'
+import type { HistoryReader } from '../../engines/history-store.ts'
+import type { Row } from '../../kernel/table.ts'
+import { behind, type Place, type ReportRow, rowsOf } from './answer.ts'
+import { type Per, periodsOf } from './periods.ts'
+import { type ReportScope, trackersOf } from './tracker-walk.ts'
+
+/** What trackers are called, in the order of the ids; undefined for those that are gone. */
+export type NamesOf = (organizationId: string, trackerIds: readonly string[]) => Promise<(string | undefined)[]>
+
+export interface SummaryQuestion {
+  per: Per
+  timeZone: string
+  gapMs: number
+}
+
+interface Summed {
+  tracker: string
+  period: number
+  meters: number
+  drivenMeters: number
+  drivingMs: number
+  stoppedMs: number
+  maxSpeed: number
+  firstAt: number
+  lastAt: number
+}
+
+interface Trips {
+  tracker: string
+  period: number
+  trips: number
+}
+
+/** Rows that are asked for at once. */
+const ROWS_AT_ONCE = 50_000
+
+/** What each tracker drove in each period, by tracker and period. */
+export async function* summaryRows(
+  history: HistoryReader,
+  namesOf: NamesOf,
+  scope: ReportScope,
+  { per, timeZone, gapMs }: SummaryQuestion,
+  after: Place | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<ReportRow[]> {
+  const { from, to, organizationId } = scope
+  const { starts, names, stepMs } = periodsOf(per, from, to, timeZone)
+  const nameAt = new Map(starts.map((start, i) => [start, names[i]]))
+  const trackersMax = Math.max(1, Math.floor(ROWS_AT_ONCE / starts.length))
+  for await (const trackerIds of trackersOf(history, scope, after?.[0], trackersMax)) {
+    const filter = { ...scope, trackerIds }
+    const called = new Map((await namesOf(organizationId, trackerIds)).map((name, i) => [trackerIds[i], name]))
+    const trips = new Map<string, number>()
+    for await (const counted of rowsOf<Trips>(history, countTrips(filter, starts), signal))
+      for (const { tracker, period, trips: count } of counted) trips.set(`${tracker} ${period}`, count)
+    for await (const sums of rowsOf<Summed>(history, sumPeriods(filter, { gapMs, stepMs }, starts), signal)) {
+      const rows = sums.map((sum) => ({
+        place: [sum.tracker, sum.period] as const,
+        row: shown(sum, called.get(sum.tracker), nameAt.get(sum.period), trips.get(`${sum.tracker} ${sum.period}`)),
+      }))
+      yield behind(rows, after)
+    }
+  }
+}
+
+const shown = (sum: Summed, name: string | undefined, period = '', trips = 0): Row => ({
+  trackerId: sum.tracker,
+  ...(name !== undefined && { name }),
+  period,
+  distanceMeters: rounded(sum.meters),
+  drivingSeconds: sum.drivingMs / 1000,
+  stoppedSeconds: sum.stoppedMs / 1000,
+  trips,
+  maxSpeed: sum.maxSpeed < 0 ? null : rounded(sum.maxSpeed),
+  averageSpeed: sum.drivingMs === 0 ? null : rounded((sum.drivenMeters * 1000) / sum.drivingMs),
+  firstAt: new Date(sum.firstAt).toISOString(),
+  lastAt: new Date(sum.lastAt).toISOString(),
+})
+
+/** To 0.01, as points are kept. */
+export const rounded = (value: number): number => Math.round(value * 100) / 100

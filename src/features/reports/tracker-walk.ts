@@ -1,0 +1,52 @@
+import { selectTrackers } from '../../engines/clickhouse-sql/reports.ts'
+import type { HistoryReader } from '../../engines/history-store.ts'
+
+/** Whose points a report is about, and from when to when; both bounds inclusive, ms since the epoch. */
+export interface ReportScope {
+  organizationId: string
+  /** Those that are asked for and that the caller may see. */
+  trackerIds: 'all' | readonly string[]
+  from: number
+  to: number
+}
+
+/** The first answer comes soon; later ones are few. */
+const FIRST_TRACKERS = 8
+
+/**
+ * The trackers of a report, some at a time, in the order of the engine: a fleet is never asked for at once. `from` is the
+ * tracker to begin with.
+ */
+export async function* trackersOf(
+  history: HistoryReader,
+  scope: ReportScope,
+  from: string | undefined,
+  trackersMax: number,
+): AsyncGenerator<string[]> {
+  const { trackerIds } = scope
+  let count = Math.min(FIRST_TRACKERS, trackersMax)
+  const isBefore = (id: string): boolean => from !== undefined && rankOf(id) < rankOf(from)
+  if (trackerIds !== 'all') {
+    const ids = [...new Set(trackerIds)].filter((id) => !isBefore(id)).sort((a, b) => (rankOf(a) < rankOf(b) ? -1 : 1))
+    for (let at = 0; at < ids.length; count = Math.min(count * 2, trackersMax)) {
+      yield ids.slice(at, at + count)
+      at += count
+    }
+    return
+  }
+  let after = from ?? NO_TRACKER
+  for (let some = from === undefined ? [] : [from]; ; some = []) {
+    const { sql, parameters } = selectTrackers(scope, after, count)
+    const found = await history.rows<{ tracker: string }>(sql, parameters)
+    some.push(...found.map(({ tracker }) => tracker))
+    if (some.length > 0) yield some
+    if (found.length < count) return
+    after = some[some.length - 1]
+    count = Math.min(count * 2, trackersMax)
+  }
+}
+
+const NO_TRACKER = '00000000-0000-0000-0000-000000000000'
+
+/** Texts in whose order the engine sorts UUIDs: the second half counts before the first. */
+export const rankOf = (id: string): string => id.slice(19) + id.slice(0, 18)
