@@ -161,9 +161,10 @@ export const selectVisits = (filter: VisitFilter, after: VisitPlace | undefined,
   const where = conditions.join(' AND ')
   const columns = 'trackerId, geofenceId, type, toUnixTimestamp64Milli(at) AS ms, partition, revision, ordinal'
   const place = 'at, partition, revision, ordinal'
-  const before = `SELECT trackerId, geofenceId, argMax(type, (${place})) AS type, toUnixTimestamp64Milli(max(at)) AS ms,
+  const before = `SELECT trackerId, geofenceId, 'entry' AS type, toUnixTimestamp64Milli(max(at)) AS ms,
       toUInt16(0) AS partition, toUInt64(0) AS revision, toUInt32(0) AS ordinal
-    FROM ${TRANSITIONS} FINAL WHERE ${where} AND at < ${timeOf('from')} GROUP BY trackerId, geofenceId HAVING type = 'entry'`
+    FROM ${TRANSITIONS} FINAL WHERE ${where} AND at < ${timeOf('from')} GROUP BY trackerId, geofenceId
+    HAVING argMax(type, (${place})) = 'entry'`
   const within = `SELECT ${columns} FROM ${TRANSITIONS} FINAL WHERE ${where} AND at >= ${timeOf('from')} AND at <= ${timeOf('to')}`
   const outer = ["type = 'entry'"]
   if (after !== undefined) {
