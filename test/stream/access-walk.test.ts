@@ -270,8 +270,10 @@ const lists = async (t: Test, walk: Walk): Promise<void> => {
     )
     const filters = query.filter((name) => REFERENCES[name] !== undefined || world.ids[name] !== undefined)
     for (const [who, own, hidden] of secrets) {
+      const needed = queryOf(operation, own)
+      const asking = (more: string): string => addressOf(operation, own.ids, [needed, more].filter(Boolean).join('&'))
       for (const question of ['', ...sorts]) {
-        const answer = await call(service, 'GET', addressOf(operation, own.ids, question), { token: own.token })
+        const answer = await call(service, 'GET', asking(question), { token: own.token })
         t.equal(answer.status, 200, `${operationId}?${question} by ${who}`)
         for (const id of hidden(operationId))
           if (answer.text.includes(id)) t.fail(`${operationId}?${question} tells ${who} of ${id}`)
@@ -279,9 +281,7 @@ const lists = async (t: Test, walk: Walk): Promise<void> => {
       for (const name of filters) {
         const parameter = REFERENCES[name] ?? name
         if (who !== 'an outsider' && PARAMETERS[parameter] !== 'hub') continue
-        const answer = await call(service, 'GET', addressOf(operation, own.ids, `${name}=${world.ids[parameter]}`), {
-          token: own.token,
-        })
+        const answer = await call(service, 'GET', asking(`${name}=${world.ids[parameter]}`), { token: own.token })
         const found = answer.status === 200 ? (answer.json?.data ?? answer.text) : []
         t.same(
           found,

@@ -207,15 +207,14 @@ test('every route of the document is there and answers what the document says', 
   })
 
   await t.test('each format of a history has its content type', async (t) => {
-    for (const operationId of ['listLocationHistories', 'listGeofenceEvents']) {
+    for (const operationId of ['listLocationHistories', 'listGeofenceEvents', 'reportStops']) {
       const operation = operations.find((one) => one.operationId === operationId) as Operation
       const types = Object.keys(operation.responses[200].content)
       const { schema } = operation.parameters.find(({ name }) => name === 'format')
       t.equal(types.length, schema.enum.length)
       for (const format of schema.enum) {
-        const answer = await call(service, 'GET', addressOf(operation, world.ids, `format=${format}`), {
-          token: world.token,
-        })
+        const query = [queryOf(operation, world), `format=${format}`].filter(Boolean).join('&')
+        const answer = await call(service, 'GET', addressOf(operation, world.ids, query), { token: world.token })
         t.ok(types.includes(String(answer.headers['content-type']).split(';')[0]), `${operationId}: ${format}`)
       }
     }

@@ -104,8 +104,12 @@ const real = (value: Json, ids: { [name: string]: string }): Json => {
   )
 }
 
-export const queryOf = ({ operationId }: Operation, { ids }: ApiWorld): string =>
-  operationId === 'importGeofences' ? `geofenceGroupId=${ids.geofenceGroupId}&nameProperty=name` : ''
+export const queryOf = ({ operationId, path }: Operation, { ids }: Pick<ApiWorld, 'ids'>): string => {
+  if (operationId === 'importGeofences') return `geofenceGroupId=${ids.geofenceGroupId}&nameProperty=name`
+  if (!path.startsWith('/reports/')) return ''
+  const to = Date.now() + 60_000
+  return `from=${to - 86_400_000}&to=${to}${operationId === 'reportSpeeding' ? '&speedLimit=1' : ''}`
+}
 
 const freshToken = async (service: Service, { email, password }: ApiWorld): Promise<string> =>
   (await call(service, 'POST', '/auth/login', { body: { email, password } })).json.token

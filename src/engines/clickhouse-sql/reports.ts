@@ -91,7 +91,10 @@ export const sumPeriods = (filter: ReportFilter, rules: LegRules, starts: readon
 }
 
 /** How many trips of each tracker began in each period. */
-export const countTrips = ({ organizationId, trackerIds, from, to }: ReportFilter, starts: readonly number[]): Statement => ({
+export const countTrips = (
+  { organizationId, trackerIds, from, to }: ReportFilter,
+  starts: readonly number[],
+): Statement => ({
   sql: `SELECT trackerId AS tracker, roundDown(toUnixTimestamp64Milli(startedAt), CAST({starts:Array(Int64)}, 'Array(Int64)')) AS period, count() AS trips
     FROM ${TRIPS} FINAL WHERE organizationId = {organization:String} AND trackerId IN {trackers:Array(String)}
     AND startedAt >= ${timeOf('from')} AND startedAt <= ${timeOf('to')} GROUP BY tracker, period ${FINAL_SETTINGS}`,
@@ -120,7 +123,12 @@ export const selectTrackers = (
   parameters: { organization: organizationId, from, to, after, limit },
 })
 
-const pointsOf = ({ organizationId, trackerIds, from, to }: ReportFilter): { conditions: string; parameters: HistoryParameters } => ({
+const pointsOf = ({
+  organizationId,
+  trackerIds,
+  from,
+  to,
+}: ReportFilter): { conditions: string; parameters: HistoryParameters } => ({
   conditions: `organizationId = {organization:UUID} AND trackerId IN {trackers:Array(UUID)}
     AND recordedAt >= ${timeOf('from')} AND recordedAt <= ${timeOf('to')} AND ${WAS_NOT_AHEAD}`,
   parameters: { organization: organizationId, trackers: trackerIds, from, to },
@@ -147,7 +155,11 @@ export interface VisitPlace {
  * Stays in geofences that reach into the time between the bounds: from an entry to the next leave, whose time is 0 where
  * there is none up to the end. What was before the beginning counts by the last transition of each tracker and geofence.
  */
-export const selectVisits = (filter: VisitFilter, after: VisitPlace | undefined, limit: number | undefined): Statement => {
+export const selectVisits = (
+  filter: VisitFilter,
+  after: VisitPlace | undefined,
+  limit: number | undefined,
+): Statement => {
   const conditions = ['organizationId = {organization:String}']
   const parameters: HistoryParameters = { organization: filter.organizationId, from: filter.from, to: filter.to }
   const among = (column: string, values: 'all' | readonly string[] | undefined): void => {
@@ -169,7 +181,11 @@ export const selectVisits = (filter: VisitFilter, after: VisitPlace | undefined,
   const outer = ["type = 'entry'"]
   if (after !== undefined) {
     outer.push('(trackerId, ms, geofenceId) > ({afterTracker:String}, {afterMs:Int64}, {afterGeofence:String})')
-    Object.assign(parameters, { afterTracker: after.trackerId, afterMs: after.enteredAt, afterGeofence: after.geofenceId })
+    Object.assign(parameters, {
+      afterTracker: after.trackerId,
+      afterMs: after.enteredAt,
+      afterGeofence: after.geofenceId,
+    })
   }
   if (limit !== undefined) parameters.limit = limit
   return {

@@ -2,15 +2,30 @@ import type { HistoryReader } from '../../engines/history-store.ts'
 import { StringDecoder } from 'node:string_decoder'
 import { breathe } from '../../kernel/breath.ts'
 import { invalid } from '../../kernel/errors.ts'
+import type { Json } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { csvWriter } from '../../kit/formats/csv-writer.ts'
+import { cellOf, type TableWriter, type WrittenCell } from '../../kit/formats/table-writer.ts'
+import { xlsxWriter } from '../../kit/formats/xlsx-writer.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
 import { HISTORY_FORMATS, JSON_LIMIT } from '../../kit/http/history-answer.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import type { Reply } from '../../kit/http/route.ts'
 
-/** What reports are answered in. A further format is a maker in `FORMATTERS`, and stands in `HISTORY_FORMATS`. */
-export type ReportFormat = 'json' | 'csv' | 'ndjson'
+/** What reports are answered in. */
+export type ReportFormat = 'json' | 'csv' | 'ndjson' | 'xlsx'
+
+/** How each format is served. */
+export const REPORT_FORMATS: { [format in ReportFormat]: { contentType: string; fileExtension: string } } = {
+  json: HISTORY_FORMATS.json,
+  csv: HISTORY_FORMATS.csv,
+  ndjson: HISTORY_FORMATS.ndjson,
+  xlsx: {
+    contentType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+    fileExtension: 'xlsx',
+  },
+}
 
 /** A row, and what a cursor says to go on behind it. */
 export interface ReportRow {
@@ -26,35 +41,37 @@ export type ReportRows = (after: Place | undefined, signal: AbortSignal) => Asyn
 
 export interface ReportQuestion {
   name: string
-  columns: readonly string[]
+  /** Members of a row that are answered. */
+  members: readonly string[]
   format: ReportFormat
   limit?: number
   cursor?: string
   query: object
-  /** Members of a row that are answered; left out: all. */
-  members?: readonly string[]
+  /** Those that are times. */
+  times: ReadonlySet<string>
+  /** Of the times in a workbook, which has no zones. */
+  timeZone: string
 }
 
+type Piece = Promise<Uint8Array | string> | Uint8Array | string
+
 interface Formatter {
-  start(): string
-  rows(rows: readonly Row[]): string
+  start(): Piece
+  rows(rows: readonly Row[]): Piece
   /** `nextCursor` is null where nothing follows. */
-  end(nextCursor: string | null, limit: number | null): string
+  end(nextCursor: string | null, limit: number | null): Piece
 }
 
 /** Answers a report as a stream, of which no more than a small page is held. @throws Failure invalid for a cursor of another report. */
-export const answerReport = async (
-  { name, columns, format, query, members, ...page }: ReportQuestion,
-  rows: ReportRows,
-  signal: AbortSignal,
-): Promise<Reply> => {
+export const answerReport = async (question: ReportQuestion, rows: ReportRows, signal: AbortSignal): Promise<Reply> => {
+  const { name, format, query, ...page } = question
   const { limit: _limit, cursor: _cursor, format: _format, fields: _fields, ...asked } = query as Row
   const fingerprint = fingerprintOf([name, asked])
   const after = page.cursor === undefined ? undefined : placeOf(openCursor(page.cursor, fingerprint))
   const limit = page.limit ?? (format === 'json' ? JSON_LIMIT : undefined)
-  const written = write(rows(after, signal), FORMATTERS[format](members ?? columns), { limit, fingerprint })
+  const written = write(rows(after, signal), FORMATTERS[format](question), { limit, fingerprint })
   const { body, nextCursor } = await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)
-  const { contentType, fileExtension } = HISTORY_FORMATS[format]
+  const { contentType, fileExtension } = REPORT_FORMATS[format]
   const headers: { [name: string]: string } = { 'content-type': contentType }
   if (nextCursor !== null) headers.link = nextLink(`/api/v3/reports/${name}`, { ...query }, nextCursor)
   if (format !== 'json') headers['content-disposition'] = `attachment; filename="${name}.${fileExtension}"`
@@ -70,23 +87,26 @@ async function* write(
   let left = limit ?? Number.POSITIVE_INFINITY
   let last: Place | undefined
   let nextCursor: string | null = null
-  yield Buffer.from(formatter.start())
+  yield bytesOf(await formatter.start())
   for await (const some of found) {
     await breathe()
     const taken = some.slice(0, left)
     left -= taken.length
     if (taken.length > 0) {
       last = taken[taken.length - 1].place
-      yield Buffer.from(formatter.rows(taken.map(({ row }) => row)))
+      const piece = await formatter.rows(taken.map(({ row }) => row))
+      if (piece.length > 0) yield bytesOf(piece)
     }
     if (taken.length < some.length) {
       nextCursor = sealCursor(JSON.stringify(last), fingerprint)
       break
     }
   }
-  yield Buffer.from(formatter.end(nextCursor, limit ?? null))
+  yield bytesOf(await formatter.end(nextCursor, limit ?? null))
   return nextCursor
 }
+
+const bytesOf = (piece: Uint8Array | string): Uint8Array => (typeof piece === 'string' ? Buffer.from(piece) : piece)
 
 const placeOf = (text: string): Place => {
   try {
@@ -98,44 +118,43 @@ const placeOf = (text: string): Place => {
   throw invalid('/cursor', 'is not a cursor of this report and these filters')
 }
 
-const FORMATTERS: { [format in ReportFormat]: (members: readonly string[]) => Formatter } = {
-  json: (members) => {
+const FORMATTERS: { [format in ReportFormat]: (question: ReportQuestion) => Formatter } = {
+  json: ({ members }) => {
     let comma = '\n'
+    const text = (row: Row): string => {
+      const before = comma
+      comma = ',\n'
+      return before + JSON.stringify(chosen(row, members))
+    }
     return {
       start: () => '{"status":true,"data":[',
-      rows: (rows) =>
-        rows
-          .map((row) => {
-            const text = comma + JSON.stringify(chosen(row, members))
-            comma = ',\n'
-            return text
-          })
-          .join(''),
+      rows: (rows) => rows.map(text).join(''),
       end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
     }
   },
-  ndjson: (members) => ({
+  ndjson: ({ members }) => ({
     start: () => '',
     rows: (rows) => rows.map((row) => `${JSON.stringify(chosen(row, members))}\n`).join(''),
     end: () => '',
   }),
-  csv: (members) => ({
-    start: () => `${members.join(',')}\n`,
-    rows: (rows) => rows.map((row) => `${members.map((member) => cell(row[member])).join(',')}\n`).join(''),
-    end: () => '',
-  }),
+  csv: ({ members }) => tableFormatter(csvWriter({ header: members }), (row) => cellsOf(row, members)),
+  xlsx: ({ name, members, times, timeZone }) =>
+    tableFormatter(xlsxWriter({ header: members, sheet: name, timeZone }), (row) =>
+      cellsOf(row, members).map((cell, i) => (times.has(members[i]) && cell ? new Date(cell as string) : cell)),
+    ),
 }
 
 const chosen = (row: Row, members: readonly string[]): Row =>
   Object.fromEntries(members.filter((member) => row[member] !== undefined).map((member) => [member, row[member]]))
 
-/** Quoted where RFC 4180 asks for it. Text that a spreadsheet would take for a formula begins with an apostrophe. */
-const cell = (value: unknown): string => {
-  if (value === undefined || value === null) return ''
-  if (typeof value !== 'string') return Array.isArray(value) ? cell(value.join(' ')) : String(value)
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
+const tableFormatter = (writer: TableWriter, cells: (row: Row) => WrittenCell[]): Formatter => ({
+  start: () => writer.start(),
+  rows: (rows) => writer.rows(rows.map(cells)),
+  end: () => writer.end(),
+})
+
+const cellsOf = (row: Row, members: readonly string[]): WrittenCell[] =>
+  members.map((member) => cellOf(row[member] as Json | undefined))
 
 /** The rows of an answer of the history, some at a time. */
 export async function* rowsOf<R>(

@@ -22,6 +22,7 @@ import {
   SUMMARY_ROW,
   TASK_ROW,
   TIME_ZONE,
+  timesOf,
   TRACKER_FILTERS,
   VISIT_ROW,
 } from './schemas.ts'
@@ -64,7 +65,8 @@ interface Report<Query> {
   row: JsonSchema
   example: unknown
   own: { [name: string]: JsonSchema }
-  rows(request: RouteRequest<Query>, caller: UserCaller): Promise<ReportRows>
+  /** `timeZone` is the one asked for, else the organization's. */
+  rows(request: RouteRequest<Query>, caller: UserCaller, timeZone: string): Promise<ReportRows>
 }
 
 /** Reports of what trackers and people did. */
@@ -76,7 +78,7 @@ export const reportRoutes = (services: ReportServices): Route[] => [
   tasksRoute(services),
 ]
 
-const reportRoute = <Query extends Common>(report: Report<Query>): Route =>
+const reportRoute = <Query extends Common>(services: ReportServices, report: Report<Query>): Route =>
   route<Query>({
     method: 'GET',
     path: `/reports/${report.name}`,
@@ -85,43 +87,47 @@ const reportRoute = <Query extends Common>(report: Report<Query>): Route =>
     description: report.description,
     tag: 'Reports',
     access: { permission: report.permission ?? 'view/location-history' },
-    query: querySchema(report.own),
+    query: querySchema({ ...report.own, timeZone: TIME_ZONE }),
     answers: { 200: answerOf(report.row, report.example) },
-    handler: (request) => answered(report, request),
+    handler: (request) => answered(services, report, request),
   })
 
-const answered = async <Query extends Common>(report: Report<Query>, request: RouteRequest<Query>): Promise<Reply> => {
-  const { name, row } = report
-  const { format = 'json', limit, cursor, fields } = request.query
-  const columns = membersOf(row)
-  const [first] = columns
-  const members = chosenFields(columns, fields, first)
-  const rows = await report.rows(request, userOf(request))
-  return answerReport({ name, columns, format, limit, cursor, query: request.query, members }, rows, request.signal)
+const answered = async <Query extends Common>(
+  services: ReportServices,
+  report: Report<Query>,
+  request: RouteRequest<Query>,
+): Promise<Reply> => {
+  const { query, signal } = request
+  const { format = 'json', limit, cursor, fields } = query
+  const columns = membersOf(report.row)
+  const members = chosenFields(columns, fields, columns[0]) ?? columns
+  const caller = userOf(request)
+  const timeZone = query.timeZone ?? (await services.timeZoneOf(caller.organizationId))
+  const rows = await report.rows(request, caller, timeZone)
+  const times = timesOf(report.row)
+  return answerReport({ name: report.name, members, format, limit, cursor, query, times, timeZone }, rows, signal)
 }
 
 const summaryRoute = (services: ReportServices): Route =>
-  reportRoute<Common & { per?: Per }>({
+  reportRoute<Common & { per?: Per }>(services, {
     name: 'summary',
     operationId: 'reportSummary',
     summary: 'Sum what each tracker drove, by day, week, month or in all',
     row: SUMMARY_ROW,
     example: EXAMPLES.summary,
     own: {
-      per: { type: 'string', enum: ['day', 'week', 'month', 'total'], default: 'day' },
+      per: { type: 'string', enum: ['day', 'week', 'month', 'total'], default: 'day', description: 'What a row sums.' },
       ...TRACKER_FILTERS,
-      timeZone: TIME_ZONE,
     },
-    rows: async ({ query }, caller) => {
+    rows: async ({ query }, caller, timeZone) => {
       const scope = await scopeOf(services.tables, services.visibleTrackers, caller, query)
-      const timeZone = query.timeZone ?? (await services.timeZoneOf(caller.organizationId))
       const question = { per: query.per ?? 'day', timeZone, gapMs: services.gapMs }
       return (after, signal) => summaryRows(services.history, services.trackerNames, scope, question, after, signal)
     },
   })
 
 const stopsRoute = (services: ReportServices): Route =>
-  reportRoute<Common & { minSeconds?: number; radiusMeters?: number }>({
+  reportRoute<Common & { minSeconds?: number; radiusMeters?: number }>(services, {
     name: 'stops',
     operationId: 'reportStops',
     summary: 'List where trackers stopped',
@@ -129,29 +135,39 @@ const stopsRoute = (services: ReportServices): Route =>
     row: STOP_ROW,
     example: EXAMPLES.stops,
     own: {
-      minSeconds: { type: 'number', minimum: 1, maximum: 86_400, default: 300, description: 'Shorter ones are left out.' },
-      radiusMeters: { type: 'number', minimum: 1, maximum: 10_000, default: 100 },
+      minSeconds: {
+        type: 'number',
+        minimum: 1,
+        maximum: 86_400,
+        default: 300,
+        description: 'Shorter ones are left out.',
+      },
+      radiusMeters: {
+        type: 'number',
+        minimum: 1,
+        maximum: 10_000,
+        default: 100,
+        description: 'Around the first point of a stop.',
+      },
       ...TRACKER_FILTERS,
-      timeZone: TIME_ZONE,
     },
     rows: async ({ query }, caller) => {
       const { minSeconds = 300, radiusMeters = 100 } = query
       const scope = await scopeOf(services.tables, services.visibleTrackers, caller, query)
       const places = services.seesGeofences(caller) ? services.placesOf(caller.organizationId) : undefined
-      return (after, signal) =>
-        stopRows(services.history, places, scope, { minSeconds, radiusMeters }, after, signal)
+      return (after, signal) => stopRows(services.history, places, scope, { minSeconds, radiusMeters }, after, signal)
     },
   })
 
 const visitsRoute = (services: ReportServices): Route =>
-  reportRoute<Common & { geofenceId?: string[]; geofenceGroupId?: string[] }>({
+  reportRoute<Common & { geofenceId?: string[]; geofenceGroupId?: string[] }>(services, {
     name: 'visits',
     operationId: 'reportVisits',
     summary: 'List stays in geofences, from entry to leave',
     description: 'Those that reach into the time between `from` and `to`. Whoever may not see geofences gets none.',
     row: VISIT_ROW,
     example: EXAMPLES.visits,
-    own: { ...GEOFENCE_FILTERS, ...TRACKER_FILTERS, timeZone: TIME_ZONE },
+    own: { ...GEOFENCE_FILTERS, ...TRACKER_FILTERS },
     rows: async ({ query, now }, caller) => {
       const { geofenceId, geofenceGroupId } = query
       const scope = await scopeOf(services.tables, services.visibleTrackers, caller, query)
@@ -171,7 +187,7 @@ async function* nothing(): AsyncGenerator<never[]> {
 }
 
 const speedingRoute = (services: ReportServices): Route =>
-  reportRoute<Common & { speedLimit?: number; geofenceGroupId?: string[] }>({
+  reportRoute<Common & { speedLimit?: number; geofenceGroupId?: string[] }>(services, {
     name: 'speeding',
     operationId: 'reportSpeeding',
     summary: 'List where trackers were faster than a limit',
@@ -183,7 +199,6 @@ const speedingRoute = (services: ReportServices): Route =>
       speedLimit: { type: 'number', exclusiveMinimum: 0, maximum: 1_000, description: 'Metres a second.' },
       geofenceGroupId: GROUPS_OF_LIMITS,
       ...TRACKER_FILTERS,
-      timeZone: TIME_ZONE,
     },
     rows: async ({ query }, caller) => {
       const { speedLimit, geofenceGroupId } = query
@@ -201,22 +216,26 @@ const speedingRoute = (services: ReportServices): Route =>
   })
 
 const tasksRoute = (services: ReportServices): Route =>
-  reportRoute<Common & { groupBy?: GroupBy }>({
+  reportRoute<Common & { groupBy?: GroupBy }>(services, {
     name: 'tasks',
     operationId: 'reportTasks',
     summary: 'Count what became of tasks, by assignee, hub, team, flow or day',
-    description: 'What happened from `from` to `to` counts, each by its own time. A task of several users counts for each.',
+    description:
+      'What happened from `from` to `to` counts, each by its own time. A task of several users counts for each.',
     permission: 'view/task',
     row: TASK_ROW,
     example: EXAMPLES.tasks,
     own: {
-      groupBy: { type: 'string', enum: ['assigneeId', 'hubId', 'teamId', 'flowId', 'day'], default: 'assigneeId' },
+      groupBy: {
+        type: 'string',
+        enum: ['assigneeId', 'hubId', 'teamId', 'flowId', 'day'],
+        default: 'assigneeId',
+        description: 'What a row counts.',
+      },
       ...PEOPLE_FILTERS,
-      timeZone: TIME_ZONE,
     },
-    rows: async ({ query }, caller) => {
+    rows: async ({ query }, caller, timeZone) => {
       const { groupBy = 'assigneeId', userId, hubId, teamId } = query
-      const timeZone = query.timeZone ?? (await services.timeZoneOf(caller.organizationId))
       const question = {
         ...reportBounds(query),
         groupBy,

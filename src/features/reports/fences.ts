@@ -41,7 +41,10 @@ export const placesOf = (tables: Tables, boxes: GeofenceBoxes, organizationId: s
 
 const allIds = async (tables: Tables, organizationId: string): Promise<string[]> => {
   const ids: string[] = []
-  for await (const page of pagesOf(tables, GEOFENCES.name, organizationId, { where: { isActive: true }, limit: PAGE_ROWS }))
+  for await (const page of pagesOf(tables, GEOFENCES.name, organizationId, {
+    where: { isActive: true },
+    limit: PAGE_ROWS,
+  }))
     ids.push(...page.map(({ id }) => id))
   return ids
 }
@@ -87,7 +90,11 @@ interface Item {
 }
 
 /** The limits that the geofences of a group set, in km/h; where several hold, the lowest. @throws Failure invalid for a group with too many. */
-export const limitsOf = async (tables: Tables, organizationId: string, groupIds: readonly string[]): Promise<LimitAt> => {
+export const limitsOf = async (
+  tables: Tables,
+  organizationId: string,
+  groupIds: readonly string[],
+): Promise<LimitAt> => {
   const items: Item[] = []
   let positions = 0
   const question = { where: { geofenceGroupId: groupIds, isActive: true }, limit: PAGE_ROWS }

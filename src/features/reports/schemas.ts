@@ -1,9 +1,9 @@
 import { answered, DATE_TIME, STREAM_PAGE_MEMBERS, envelope, UUID } from '../../kit/http/page-members.ts'
 import type { Answer } from '../../kit/http/route.ts'
-import { HISTORY_FORMATS } from '../../kit/http/history-answer.ts'
 import { FIELDS_PARAMETER } from '../../kit/http/list-query.ts'
 import { boundsSchema } from '../../kit/http/time-parameter.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import { REPORT_FORMATS } from './answer.ts'
 
 const SECONDS: JsonSchema = { type: 'number', description: 'Seconds.' }
 const COUNT: JsonSchema = { type: 'integer' }
@@ -77,7 +77,10 @@ export const TASK_ROW = answered('TaskReportRow', {
   cancelled: COUNT,
   late: { ...COUNT, description: 'Of the finished ones, after the end of their window.' },
   onTime: { ...COUNT, description: 'Of the finished ones, not after it.' },
-  meanMinutesToStart: { ...MINUTES, description: `From their creation, of those that were started. ${MINUTES.description}` },
+  meanMinutesToStart: {
+    ...MINUTES,
+    description: `From their creation, of those that were started. ${MINUTES.description}`,
+  },
   meanMinutesOfWork: { ...MINUTES, description: `From start to finish, of the finished ones. ${MINUTES.description}` },
 })
 
@@ -139,6 +142,14 @@ export const EXAMPLES = {
 
 export const membersOf = (row: JsonSchema): string[] => Object.keys(row.properties as object)
 
+/** Members that are times. */
+export const timesOf = (row: JsonSchema): ReadonlySet<string> =>
+  new Set(
+    membersOf(row).filter(
+      (member) => (row.properties as { [name: string]: JsonSchema })[member].format === 'date-time',
+    ),
+  )
+
 /** Several ids, repeated or separated by commas. */
 const ids = (description: string, max = 500): JsonSchema => ({
   type: 'array',
@@ -176,7 +187,7 @@ export const TIME_ZONE: JsonSchema = {
   type: 'string',
   format: 'time-zone',
   maxLength: 64,
-  description: 'IANA time zone whose days count; left out: that of the organization.',
+  description: 'IANA time zone whose days count, and that of the times in `xlsx`; left out: that of the organization.',
 }
 
 /** One more is asked of the engine, as a number that JSON can hold. */
@@ -191,7 +202,12 @@ export const querySchema = (own: { [name: string]: JsonSchema }): JsonSchema => 
       from,
       to: { ...to, description: `${to.description} At most 400 days after \`from\`.` },
       ...own,
-      format: { type: 'string', enum: ['json', 'csv', 'ndjson'], default: 'json', description: 'Chooses the content type.' },
+      format: {
+        type: 'string',
+        enum: Object.keys(REPORT_FORMATS),
+        default: 'json',
+        description: 'Chooses the content type.',
+      },
       limit: {
         type: 'integer',
         minimum: 1,
@@ -211,7 +227,12 @@ export const querySchema = (own: { [name: string]: JsonSchema }): JsonSchema => 
   }
 }
 
-const FURTHER = ['csv', 'ndjson'] as const
+/** The media types beside that of `json`. */
+const FURTHER: Answer['alsoAs'] = Object.fromEntries(
+  Object.entries(REPORT_FORMATS)
+    .filter(([format]) => format !== 'json')
+    .map(([, { contentType }]) => [contentType.split(';')[0], undefined]),
+)
 
 export const answerOf = (row: JsonSchema, example: unknown): Answer => ({
   description: 'The rows, as a stream.',
@@ -220,6 +241,6 @@ export const answerOf = (row: JsonSchema, example: unknown): Answer => ({
     ...envelope({ data: { type: 'array', items: row }, ...STREAM_PAGE_MEMBERS }),
   },
   example: { status: true, data: [example], page: null, limit: 500, nextCursor: null },
-  alsoAs: Object.fromEntries(FURTHER.map((format) => [HISTORY_FORMATS[format].contentType.split(';')[0], undefined])),
+  alsoAs: FURTHER,
   headers: ['Content-Disposition'],
 })

@@ -28,7 +28,8 @@ export async function* speedingRows(
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const finder = new SpeedingFinder(limitAt, gapMs)
-  for await (const piece of tracksOf(history, scope, after?.[0], signal)) yield behind(finder.push(piece).map(shown), after)
+  for await (const piece of tracksOf(history, scope, after?.[0], signal))
+    yield behind(finder.push(piece).map(shown), after)
   yield behind(finder.end().map(shown), after)
 }
 

@@ -77,7 +77,11 @@ export class TaskGroups {
       counts.started++
       counts.msToStart += Math.max(0, (started as number) - created)
     })
-    this.count(task, task.state === 'cancelled' ? timeOf(task.cancelledAt) : undefined, (counts) => void counts.cancelled++)
+    this.count(
+      task,
+      task.state === 'cancelled' ? timeOf(task.cancelledAt) : undefined,
+      (counts) => void counts.cancelled++,
+    )
     this.count(task, finished, (counts) => {
       counts.finished++
       const due = timeOf(task.window?.to ?? task.dueAt)

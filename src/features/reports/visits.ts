@@ -22,7 +22,8 @@ export async function* visitRows(
   // One more says whether a page follows.
   const statement = selectVisits(filter, place, limit === undefined ? undefined : limit + 1)
   const openTo = Math.min(filter.to, now)
-  for await (const visits of rowsOf<Visit>(history, statement, signal)) yield visits.map((visit) => shown(visit, openTo))
+  for await (const visits of rowsOf<Visit>(history, statement, signal))
+    yield visits.map((visit) => shown(visit, openTo))
 }
 
 const shown = ({ trackerId, geofenceId, enteredAt, leftAt }: Visit, openTo: number): ReportRow => ({

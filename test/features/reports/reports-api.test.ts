@@ -92,9 +92,7 @@ test('visits last from an entry to the next leave, also from before and beyond t
   const one = await rows(`visits?${BOUNDS}&geofenceId=${idFrom('f')},${idFrom('g')}&trackerId=${idFrom('a')}`)
   t.strictSame(
     one,
-    found.filter(
-      (row) => row.trackerId === idFrom('a') && [idFrom('f'), idFrom('g')].includes(row.geofenceId),
-    ),
+    found.filter((row) => row.trackerId === idFrom('a') && [idFrom('f'), idFrom('g')].includes(row.geofenceId)),
   )
   const paged: object[] = []
   for (let cursor = ''; ; ) {
@@ -280,6 +278,11 @@ test('tasks are counted by what became of them between the bounds, as the caller
     { key: '2026-05-04', created: 3, finished: 1, cancelled: 1 },
     { key: '2026-05-05', finished: 1 },
   ])
-  const bob = { ...owner, userId: BOB, permissions: new Set(['view/task']), hubIds: [idFrom('hub')] as 'all' | string[] }
+  const bob = {
+    ...owner,
+    userId: BOB,
+    permissions: new Set(['view/task']),
+    hubIds: [idFrom('hub')] as 'all' | string[],
+  }
   t.match(await get('&groupBy=flowId', bob as typeof owner), [{ key: FLOW, created: 0, finished: 1 }])
 })

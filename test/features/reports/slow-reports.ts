@@ -109,8 +109,7 @@ export const slowSpeeding = (
       if (isOver && wasOver === limit && isNear) {
         last.to = point.recordedAt
         last.maxSpeed = Math.max(last.maxSpeed, speed)
-      } else if (isOver)
-        found.push({ trackerId, from: point.recordedAt, to: point.recordedAt, maxSpeed: speed, limit })
+      } else if (isOver) found.push({ trackerId, from: point.recordedAt, to: point.recordedAt, maxSpeed: speed, limit })
       wasOver = isOver ? limit : undefined
     }
   }
