@@ -1,17 +1,21 @@
 import RBush from 'rbush'
 import { pagesOf, type TableStore } from '../../engines/table-store.ts'
-import { plainBoxes } from '../../geo/box.ts'
+import { type Box, plainBoxes } from '../../geo/box.ts'
 import { shapeContains } from '../../geo/contains.ts'
 import { toE7 } from '../../geo/coordinates.ts'
 import { makeShape, positionsOf, type Shape, shapeBox, type ShapeInput } from '../../geo/shape.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import type { GeofenceBoxes } from '../geofences/boxes.ts'
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../geofences/views.ts'
 
 /** Ids of the geofences in force that a place lies in, in degrees. */
 export type PlacesOf = (lng: number, lat: number) => Promise<string[]>
+
+/** Which geofences' boxes meet a box. */
+export interface Boxes {
+  meeting(organizationId: string, box: Box): Promise<'all' | string[]>
+}
 
 type Tables = Pick<TableStore, 'find' | 'getMany'>
 
@@ -22,7 +26,7 @@ const LIMITS_MAX = 10_000
 const POSITIONS_MAX = 1_000_000
 
 /** Asks where places lie; the shapes that were asked for last are kept. */
-export const placesOf = (tables: Tables, boxes: GeofenceBoxes, organizationId: string): PlacesOf => {
+export const placesOf = (tables: Tables, boxes: Boxes, organizationId: string): PlacesOf => {
   const shapes = new Map<string, Shape | undefined>()
   return async (lng, lat) => {
     const [x, y] = [toE7(lng), toE7(lat)]
