@@ -1,0 +1,203 @@
+import type { Json } from '../../kernel/json.ts'
+import type { ValueRule } from '../values/value-type.ts'
+import type { Convention, DateOrder } from './conventions.ts'
+import { type Cell, isBlank } from './table-cells.ts'
+import type { ZonedTime } from './zoned-time.ts'
+
+/** What a cell means as a value, or what was expected in its place. */
+export type Understood = { value: Json | undefined } | { expected: string }
+
+export interface Reading extends Convention {
+  zone: ZonedTime
+}
+
+const YES = new Set(['true', 'yes', 'y', 'ja', 'j', 'oui', 'si', 'sí', 'sì', 'sim', 'tak', 'x', '1', 'wahr', 'vrai'])
+const NO = new Set(['false', 'no', 'n', 'nein', 'non', 'não', 'nie', '0', 'falsch', 'faux', '-'])
+
+/** A cell as a value of a rule's type; whether it keeps the rule is for others to judge. A blank cell is no value. */
+export const understood = (cell: Cell | undefined, { type, options = [] }: ValueRule, reading: Reading): Understood => {
+  if (cell === undefined || isBlank(cell)) return { value: undefined }
+  if (typeof cell === 'object' && cell !== null && 'fault' in cell)
+    return { expected: 'must have a value, not an error' }
+  const filled = cell as Exclude<Cell, null | { fault: string }>
+  switch (type) {
+    case 'number':
+      return numberOf(filled, reading)
+    case 'boolean':
+      return booleanOf(filled)
+    case 'date':
+    case 'time':
+    case 'datetime':
+      return momentOf(filled, type, reading)
+    case 'coordinate':
+      return placeOf(textOf(filled))
+    case 'option':
+      return { value: optionOf(textOf(filled), options) }
+    case 'options':
+      return { value: optionsOf(textOf(filled), options) }
+    default:
+      return { value: textOf(filled) }
+  }
+}
+
+/** A cell as text: numbers without an exponent, dates as they are written in ISO 8601. */
+export const textOf = (cell: Exclude<Cell, null | { fault: string }>): string => {
+  if (typeof cell === 'object') return cell.at
+  return typeof cell === 'string' ? cell.trim() : String(cell)
+}
+
+const numberOf = (cell: Exclude<Cell, null | { fault: string }>, { decimal }: Reading): Understood => {
+  if (typeof cell === 'number') return { value: cell }
+  const value = typeof cell === 'string' ? parseNumber(cell, decimal) : undefined
+  return value === undefined ? { expected: 'must be a number' } : { value }
+}
+
+/** A number as people write it: with thousands, a currency, a percent sign, in parentheses where it is negative. */
+export const parseNumber = (text: string, decimal: ',' | '.'): number | undefined => {
+  const bare = text
+    .normalize('NFKC')
+    .replace(/[\s'’]/g, '')
+    .replace(/^\((.*)\)$/, '-$1')
+    .replace(/−/g, '-')
+    .replace(/^([+-]?)(?:\p{Sc}|[A-Z]{2,3}(?=[\d.,+-]))/u, '$1')
+    .replace(/(?:\p{Sc}|(?<=\d)[A-Z]{3})$/u, '')
+    .replace(/^(.*\d)-$/, '-$1')
+  const [, sign, digits, exponent = '', percent] = /^([+-]?)([\d.,]+)(e[+-]?\d{1,3})?(%?)$/i.exec(bare) ?? []
+  if (digits === undefined) return undefined
+  const thousands = decimal === ',' ? '\\.' : ','
+  const mark = decimal === ',' ? ',' : '\\.'
+  if (!new RegExp(`^(\\d{1,3}(${thousands}\\d{3})+|\\d*)(${mark}\\d*)?$`).test(digits)) return undefined
+  const plain = digits.replaceAll(decimal === ',' ? '.' : ',', '').replace(',', '.')
+  if (!/\d/.test(plain)) return undefined
+  return Number(`${sign}${plain}${percent === '%' ? 'e-2' : exponent}`)
+}
+
+const booleanOf = (cell: Exclude<Cell, null | { fault: string }>): Understood => {
+  if (typeof cell === 'boolean') return { value: cell }
+  const text = textOf(cell).toLowerCase()
+  if (YES.has(text)) return { value: true }
+  return NO.has(text) ? { value: false } : { expected: 'must be true or false' }
+}
+
+const EXPECTED = {
+  date: 'must be a date such as 2026-11-20',
+  time: 'must be a time such as 14:30',
+  datetime: 'must be a date with a time such as 2026-11-20 14:30',
+}
+
+const momentOf = (
+  cell: Exclude<Cell, null | { fault: string }>,
+  type: 'date' | 'time' | 'datetime',
+  { dateOrder, zone }: Reading,
+): Understood => {
+  const expected = { expected: EXPECTED[type] }
+  if (typeof cell === 'boolean') return expected
+  if (typeof cell === 'number')
+    return type === 'datetime' && Number.isInteger(cell) && cell > 1e11 ? { value: cell } : expected
+  const parsed = parseMoment(typeof cell === 'object' ? cell.at : cell.trim(), dateOrder)
+  if (parsed === undefined) return expected
+  const { date, time, zone: own } = parsed
+  if (type === 'time') return time === undefined ? expected : { value: time.slice(0, 8) }
+  if (date === undefined) return expected
+  if (type === 'date') return { value: date }
+  if (own !== undefined) return { value: `${date}T${time ?? '00:00:00'}${own}` }
+  const local = Date.parse(`${date}T${time ?? '00:00:00'}Z`)
+  return Number.isNaN(local) ? expected : { value: new Date(zone.momentOf(local)).toISOString() }
+}
+
+interface Moment {
+  date?: string
+  time?: string
+  zone?: string
+}
+
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+const TIME = /(?:^|[T\s,]+)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(\.\d{1,9})?)?\s*([ap])?\.?m?\.?\s*(Z|[+-]\d{2}:?\d{2})?$/i
+
+/** A date, a time of day, or both; the order counts where only numbers stand. */
+export const parseMoment = (text: string, order: DateOrder): Moment | undefined => {
+  const digits = /^\d{13}$/.exec(text)
+  if (digits !== null) return { ...split(new Date(Number(text)).toISOString()), zone: 'Z' }
+  const found = TIME.exec(text)
+  const isDateAlone = found !== null && /^\d{1,2}\.\d{2}\.\d{2,4}$/.test(text)
+  const time = found === null || isDateAlone ? undefined : timeOf(found)
+  if (found !== null && !isDateAlone && time === undefined) return undefined
+  const rest = (time === undefined ? text : text.slice(0, found?.index)).trim()
+  const zone = time === undefined ? undefined : zoneOf(found?.[6])
+  if (rest === '') return time === undefined ? undefined : { time }
+  const date = dateOf(rest, order)
+  if (date === undefined) return undefined
+  return { date, ...(time !== undefined && { time }), ...(zone !== undefined && { zone }) }
+}
+
+const split = (iso: string): Moment => ({ date: iso.slice(0, 10), time: iso.slice(11, -1) })
+
+const zoneOf = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : text.toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
+
+const timeOf = ([, hour, minute, second = '00', fraction = '', half]: RegExpExecArray): string | undefined => {
+  let hours = Number(hour)
+  if (half !== undefined) {
+    if (hours < 1 || hours > 12) return undefined
+    hours = (hours % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
+  }
+  if (hours > 23 || Number(minute) > 59 || Number(second) > 59) return undefined
+  return `${pad(hours)}:${minute}:${second}${fraction.slice(0, 4)}`
+}
+
+const dateOf = (text: string, order: DateOrder): string | undefined => {
+  const bare = text.replace(/^(mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+/i, '')
+  const iso = /^(\d{4})[-./](\d{1,2})[-./](\d{1,2})$/.exec(bare)
+  if (iso !== null) return dayOf(iso[1], iso[2], iso[3])
+  const packed = /^(\d{4})(\d{2})(\d{2})$/.exec(bare)
+  if (packed !== null) return dayOf(packed[1], packed[2], packed[3])
+  const numbers = /^(\d{1,4})[-./\s](\d{1,2})[-./\s](\d{1,4})$/.exec(bare)
+  if (numbers !== null) {
+    const [, a, b, c] = numbers
+    if (order === 'ymd') return dayOf(a, b, c)
+    return order === 'dmy' ? dayOf(c, b, a) : dayOf(c, a, b)
+  }
+  const dayFirst = /^(\d{1,2})[-./\s]*([a-z]{3,9})\.?[-./,\s]*(\d{2,4})$/i.exec(bare)
+  if (dayFirst !== null) return dayOf(dayFirst[3], monthOf(dayFirst[2]), dayFirst[1])
+  const monthFirst = /^([a-z]{3,9})\.?[-./\s]*(\d{1,2})(?:st|nd|rd|th)?[-./,\s]+(\d{2,4})$/i.exec(bare)
+  return monthFirst === null ? undefined : dayOf(monthFirst[3], monthOf(monthFirst[1]), monthFirst[2])
+}
+
+const monthOf = (name: string): string => String(MONTHS.indexOf(name.slice(0, 3).toLowerCase()) + 1)
+
+/** Two digits of a year are of 1970 to 2069. */
+const dayOf = (year: string, month: string, day: string): string | undefined => {
+  if (year.length !== 4 && year.length !== 2) return undefined
+  const whole = year.length === 4 ? Number(year) : Number(year) + (Number(year) < 70 ? 2000 : 1900)
+  const at = new Date(Date.UTC(whole, Number(month) - 1, Number(day)))
+  const isReal =
+    at.getUTCFullYear() === whole && at.getUTCMonth() === Number(month) - 1 && at.getUTCDate() === Number(day)
+  return isReal ? at.toISOString().slice(0, 10) : undefined
+}
+
+const pad = (value: number): string => String(value).padStart(2, '0')
+
+const placeOf = (text: string): Understood => {
+  const [, lat, lng] = /^\(?\s*([+-]?\d{1,3}(?:\.\d+)?)\s*[,;\s]\s*([+-]?\d{1,3}(?:\.\d+)?)\s*\)?$/.exec(text) ?? []
+  return lat === undefined
+    ? { expected: 'must be a place such as 52.23, 20.98' }
+    : { value: { lat: Number(lat), lng: Number(lng) } }
+}
+
+/** The option as it is declared, whatever the case; what is none is left for the rule to refuse. */
+const optionOf = (text: string, options: readonly string[]): string =>
+  options.find((one) => one === text) ?? options.find((one) => one.toLowerCase() === text.toLowerCase()) ?? text
+
+const optionsOf = (text: string, options: readonly string[]): string[] => {
+  const whole = optionOf(text, options)
+  if (options.includes(whole)) return [whole]
+  const sign = text.includes(';') ? ';' : text.includes('|') ? '|' : text.includes('\n') ? '\n' : ','
+  return [
+    ...new Set(
+      text
+        .split(sign)
+        .map((part) => optionOf(part.trim(), options))
+        .filter((part) => part !== ''),
+    ),
+  ]
+}
