@@ -48,6 +48,8 @@ export interface Config {
   trustedProxies: readonly string[]
   corsOrigins: readonly string[]
   addonOrigin: string | undefined
+  /** A PMTiles archive of streets for maps. */
+  mapPath: string | undefined
   metricsToken: string | undefined
   staleAfterMs: number
   offlineAfterMs: number
@@ -131,6 +133,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'trusted-proxies', default: '', meaning: 'proxies (CIDR list) whose X-Forwarded-For is trusted' },
   { name: 'cors-origins', default: '', meaning: 'origins that browsers may call from, comma-separated' },
   { name: 'addon-origin', default: '', meaning: 'separate origin for add-on files, served by this service' },
+  { name: 'map', default: '', meaning: 'PMTiles archive of streets that maps show' },
   { name: 'metrics-token', default: '', meaning: 'bearer token that /metrics requires; without it, loopback only' },
   { name: 'stale-after', default: '5m', meaning: 'age of the last point after which a tracker is stale' },
   { name: 'offline-after', default: '1h', meaning: 'age of the last point after which a tracker is offline' },
@@ -201,6 +204,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     trustedProxies: read.list('trusted-proxies').map((range) => cidrOf('trusted-proxies', range)),
     corsOrigins: read.list('cors-origins').map(originOf),
     addonOrigin: addonOriginOf(read.given('addon-origin')),
+    mapPath: mapOf(read.given('map')),
     metricsToken: read.given('metrics-token'),
     staleAfterMs: read.duration('stale-after'),
     offlineAfterMs: atLeast(
@@ -284,6 +288,11 @@ const reader = (flags: { [flag: string]: string | boolean | undefined }, environ
 }
 
 const defaultOf = (name: string): string => FLAGS.find((flag) => flag.name === name)?.default ?? ''
+
+const mapOf = (path: string | undefined): string | undefined => {
+  if (path === undefined || existsSync(path)) return path
+  throw new ConfigError(`--map must name a PMTiles archive; ${path} does not exist`)
+}
 
 const tlsOf = (read: ReturnType<typeof reader>): Config['tls'] => {
   const certPath = read.given('tls-cert')

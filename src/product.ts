@@ -17,6 +17,7 @@ import { reports } from './features/reports/feature.ts'
 import { serviceAccounts } from './features/service-accounts/feature.ts'
 import { tasks } from './features/tasks/feature.ts'
 import { teams } from './features/teams/feature.ts'
+import { tiles } from './features/tiles/feature.ts'
 import { trackers } from './features/trackers/feature.ts'
 import { transitions } from './features/transitions/feature.ts'
 import { trips } from './features/trips/feature.ts'
@@ -46,4 +47,5 @@ export const FEATURES: readonly Feature[] = [
   reports,
   automations,
   audit,
+  tiles,
 ]

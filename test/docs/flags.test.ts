@@ -70,6 +70,7 @@ const PROMISED: { [flag: string]: string } = {
   'offline-max': '7d',
   osrm: '',
   'addon-origin': '',
+  map: '',
   'import-bytes-max': '50MiB',
   'file-bytes-max': '20MiB',
 }
