@@ -56,13 +56,13 @@ test('tiles are sent to anybody, with gzip to who takes it', async (t) => {
     const answer = await request(`${door.url}/api/v3/tiles${path}`, { headers })
     return { status: answer.statusCode, headers: answer.headers, body: Buffer.from(await answer.body.arrayBuffer()) }
   }
-  const packed = await get('/base/6/36/20', { 'accept-encoding': 'br, gzip' })
+  const packed = await get('/base/6/35/21', { 'accept-encoding': 'br, gzip' })
   t.match(packed.headers, { 'content-encoding': 'gzip', 'content-type': 'application/vnd.mapbox-vector-tile' })
-  const plain = await get('/base/6/36/20', { 'accept-encoding': 'gzip;q=0' })
+  const plain = await get('/base/6/35/21', { 'accept-encoding': 'gzip;q=0' })
   t.notOk(plain.headers['content-encoding'])
   t.same(gunzipSync(packed.body), plain.body)
-  t.match(plain.body.toString('latin1'), /Kraków|Krakow|Warsaw|Prague/u, 'it names a city')
-  t.equal((await get('/base/6/0/32')).status, 204, 'the middle of the Pacific')
+  t.match(plain.body.toString('latin1'), /Warsaw/, 'it names a city')
+  t.equal((await get('/base/6/0/38')).status, 204, 'the middle of the Pacific')
   for (const path of ['/base/7/0/0', '/base/1/2/0', '/base/0/0/1', '/base/x/0/0', '/base/-1/0/0', '/base/0/0/0.5'])
     t.equal((await get(path)).status, 404, path)
 
