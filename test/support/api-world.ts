@@ -134,6 +134,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     },
     tokens: await mailedTokens(service, make, role._id, email),
     ids: {
+      // A tile of the base map.
+      ...{ z: '6', x: '35', y: '21' },
       hubId: hub._id,
       roleId: role._id,
       userId: user._id,
