@@ -10,6 +10,8 @@ const ROOTS = '^src/(main|app|open-engines)\\.ts$|^src/cli/|^test/|^bench/'
 module.exports = {
   forbidden: [
     forbid('no-cycles', 'a cycle of types is a design cycle too', {}, { circular: true }),
+    forbid('devices-are-decoders', 'an adapter of a protocol is handed bytes and time: no clock, no store, no socket', { path: '^src/devices/' }, { pathNot: '^src/devices/|(^|node_modules/)tweetnacl/' }),
+    forbid('decoders-are-strangers', 'protocols share what stands beside them', { path: '^src/devices/([^/]+)/' }, { path: '^src/devices/[^/]+/', pathNot: '^src/devices/$1/' }),
     forbid('no-orphans', 'a file that nobody imports is dead or unwired', { orphan: true, pathNot: '\\.(test|bench)\\.ts$|^test/|^bench/|worker\\.ts$|^src/web/.*\\.js$' }, {}),
     forbid('kernel-is-the-floor', 'the kernel stays liftable', { path: '^src/kernel/' }, { pathNot: '^src/kernel/' }),
     forbid('geo-is-a-library', 'geo knows shapes, not the product', { path: '^src/geo/' }, { pathNot: '^src/geo/|(^|node_modules/)(rbush|@turf|robust-predicates|sweepline-intersections|@types/geojson|geojson|@types/rbush)' }),

@@ -4,6 +4,7 @@ import { audit } from './features/audit/feature.ts'
 import { automations } from './features/automations/feature.ts'
 import { backtests } from './features/backtests/feature.ts'
 import { data } from './features/data/feature.ts'
+import { devices } from './features/devices/feature.ts'
 import { files } from './features/files/feature.ts'
 import { flows } from './features/flows/feature.ts'
 import { geofences } from './features/geofences/feature.ts'
@@ -38,6 +39,7 @@ export const FEATURES: readonly Feature[] = [
   tasks,
   files,
   trackers,
+  devices,
   geofences,
   backtests,
   notifications,

@@ -12,6 +12,7 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark demo [flags]              starts it with the demo fleet
   waymark replay <file> [options]   sends a recorded trace as if it happened now   (--help)
   waymark watch [options]           shows positions and events as they happen      (--help)
+  waymark connect --app <app>       connects a phone: prints the QR code of its app (--help)
   waymark rebuild <projection>      rebuilds a read model, compares, and swaps     (--help)
   waymark doctor [options]          checks a data folder and a running service; rotates the token key   (--help)
   waymark backup <folder>           copies the embedded engines and keys, also of a running service   (--help)
@@ -51,6 +52,8 @@ const dispatch = async (command: string, rest: string[]): Promise<number> => {
       return (await import('./replay.ts')).replayCommand(rest)
     case 'watch':
       return (await import('./watch.ts')).watchCommand(rest)
+    case 'connect':
+      return (await import('./connect.ts')).connectCommand(rest)
     case 'rebuild':
       return (await import('./rebuild.ts')).rebuildCommand(rest)
     case 'doctor':

@@ -37,15 +37,15 @@ export class Admission {
     this.perAddress?.take(client.network, allowances)
   }
 
-  /** The caller; undefined where the route asks for none. */
-  async admit(exchange: Exchange, route: Route): Promise<Caller | undefined> {
+  /** The caller; undefined where the route asks for none. The token is the bearer unless the route takes it from elsewhere. */
+  async admit(exchange: Exchange, route: Route, token = exchange.bearer): Promise<Caller | undefined> {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
-    const { bearer, headers, allowances } = exchange
+    const { headers, allowances } = exchange
     const now = this.options.clock.now()
-    const caller = bearer === undefined ? await route.withoutToken?.({ headers, now }) : undefined
+    const caller = token === undefined ? await route.withoutToken?.({ headers, now }) : undefined
     return this.allow(
-      caller === undefined ? await this.identify(bearer, allowances) : this.counted(caller, allowances),
+      caller === undefined ? await this.identify(token, allowances) : this.counted(caller, allowances),
       route,
     )
   }

@@ -9,6 +9,7 @@ import type { AddressOf } from './address.ts'
 import type { Admission } from './authenticate.ts'
 import { BodyReader, type BodyBudget } from './body.ts'
 import { corsHeaders, optionsHeaders, type Headers } from './cors.ts'
+import { deviceCredential } from './device-credential.ts'
 import { Exchange } from './exchange.ts'
 import { rateLimitHeaders } from './limits.ts'
 import type { IngressLimits } from './options.ts'
@@ -135,14 +136,19 @@ export class HttpDoor {
     } catch (error) {
       // Nobody reads it; it is counted as what proxies call a request that its client closed.
       if (exchange.isEndedBy(error)) return answerFailure(new Failure('internal', { status: 499 }))
-      return answerFailure(this.failureOf(error, match, correlationId))
+      const failure = this.failureOf(error, match, correlationId)
+      return answerFailure(match?.route.declaration.forDevices === true ? laterForDevices(failure) : failure)
     }
   }
 
-  private async run(call: Call): Promise<Answered | StreamAnswer> {
+  private async run(found: Call): Promise<Answered | StreamAnswer> {
+    const { exchange, route, params, reader } = found
+    const isOfDevice = route.declaration.forDevices === true
+    const credential = isOfDevice ? await deviceCredential(exchange, params.key, reader) : exchange.bearer
+    const call = isOfDevice ? { ...found, credential } : found
     let caller: Awaited<ReturnType<Admission['admit']>>
     try {
-      caller = await this.options.admission.admit(call.exchange, call.route.declaration)
+      caller = await this.options.admission.admit(exchange, route.declaration, credential)
     } catch (error) {
       const isRevoked = error instanceof Failure && error.code === 'unauthenticated'
       const answer = isRevoked ? await this.repeated(call) : undefined
@@ -235,6 +241,12 @@ export class HttpDoor {
     return headers
   }
 }
+
+/** Some devices delete what they have sent at any status of 4xx. */
+const laterForDevices = (failure: Failure): Failure =>
+  failure.status === 429 || failure.status === 408
+    ? new Failure('overloaded', { ...failure.details, status: undefined, message: failure.message })
+    : failure
 
 const describe = (error: unknown): string | undefined => {
   if (error === undefined) return undefined

@@ -22,6 +22,8 @@ export interface Call {
   reader: BodyReader | undefined
   now: number
   correlationId: string
+  /** Of routes `forDevices`. */
+  credential?: string
 }
 
 export interface StreamAnswer {
@@ -176,7 +178,7 @@ const assertTypes = ({ route, exchange }: Call): void => {
 const noBody = (): Failure => new Failure('invalid', { message: 'The request needs a body.' })
 
 const requestOf = (
-  { exchange, correlationId }: Call,
+  { exchange, correlationId, credential }: Call,
   checked: {
     caller: Caller | undefined
     params: RouteRequest['params']
@@ -191,6 +193,7 @@ const requestOf = (
   query: checked.query,
   body: checked.body,
   headers: { get: (name) => exchange.headers.get(name.toLowerCase()) },
+  credential,
   now: checked.now,
   ids: idsOf(checked.now, checked.run),
   correlationId,

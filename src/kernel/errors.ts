@@ -32,6 +32,21 @@ export const ERRORS = {
   rate_limited: { status: 429, retryable: true, text: 'Too many requests; try again later.' },
   overloaded: { status: 503, retryable: true, text: 'The service is overloaded; try again later.' },
   engine_down: { status: 503, retryable: true, text: 'A storage engine does not answer; try again later.' },
+  unknown_tracker: {
+    status: 503,
+    retryable: true,
+    text: 'No tracker has the name that the device sends; create one with it as externalId, or let the ingest key do so.',
+  },
+  forbidden_tracker: {
+    status: 503,
+    retryable: true,
+    text: 'This key may not send points of that tracker; use the key of its hub.',
+  },
+  tracker_limit: {
+    status: 503,
+    retryable: true,
+    text: 'The organization has as many trackers as this server allows; raise --trackers-max or delete some.',
+  },
   not_available: { status: 400, retryable: false, text: 'This is not available on this server.' },
   internal: { status: 500, retryable: true, text: 'Something went wrong on our side; it has been recorded.' },
 } as const

@@ -38,7 +38,7 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
-test('docs/integrate.md, docs/automations.md and docs/reports.md run exactly as they are pasted, each in one session', {
+test('docs/integrate.md, automations.md, reports.md and devices.md run exactly as they are pasted, each in one session', {
   skip: missing === undefined ? false : `needs ${missing}`,
   timeout: 900_000,
 }, async (t) => {
@@ -60,6 +60,10 @@ test('docs/integrate.md, docs/automations.md and docs/reports.md run exactly as 
   t.same([...new Set(reports.match(/^```.*$/gm))].sort(), ['```', '```sh'])
   const third = await run(sessionOf(reports), folder, service.url)
   t.equal(third.code, 0, 'and every one of the page on reports', { errors: third.errors.slice(-1_500) })
+  const devices = readFileSync('docs/devices.md', 'utf8')
+  t.same([...new Set(devices.match(/^```.*$/gm))].sort(), ['```', '```sh'])
+  const fourth = await run(sessionOf(devices), folder, service.url)
+  t.equal(fourth.code, 0, 'and every one of the page on devices', { errors: fourth.errors.slice(-1_500) })
 
   const { isGenuine } = await import(`${folder}/verify.mjs`)
   const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`

@@ -63,7 +63,14 @@ export const OWN = [
 ]
 
 /** Take the keys of devices and gateways too. */
-export const POINTS = ['createLocationHistoryBulk']
+export const POINTS = [
+  'createLocationHistoryBulk',
+  ...['Overland', 'OwnTracks', 'Traccar', 'OsmAnd', 'Ttn', 'ChirpStack'].flatMap((protocol) => [
+    `store${protocol}Points`,
+    `store${protocol}PointsByKey`,
+  ]),
+  ...['Traccar', 'OsmAnd'].flatMap((protocol) => [`send${protocol}Points`, `send${protocol}PointsByKey`]),
+]
 
 /**
  * Parameters of paths. `hub`: the thing has a hub, and is 404 to whoever has another one. `person`: it can be read, and be

@@ -1,3 +1,4 @@
+import { ALARMS, ATTRIBUTES } from '../../src/devices/attributes.ts'
 import { FLAGS, variableOf } from '../../src/config.ts'
 import { PERMISSIONS, PREDEFINED_ROLES } from '../../src/features/identity/predefined-roles.ts'
 import { ERRORS } from '../../src/kernel/errors.ts'
@@ -32,6 +33,15 @@ export const flagsTable = (): string => {
       `| \`--${flag.name}\` | \`${variableOf(flag.name)}\` | ${flag.default === '' ? 'none' : `\`${flag.default}\``} | ${flag.meaning} |`,
   )
   return `| Flag | Variable | Default | Meaning |\n| - | - | - | - |\n${rows.join('\n')}\n`
+}
+
+/** The table of attributes in docs/devices.md. */
+export const attributesTable = (): string => {
+  const rows = Object.entries(ATTRIBUTES).map(
+    ([name, { type, unit, meaning }]) => `| \`${name}\` | ${type} | ${unit ?? ''} | ${meaning} |`,
+  )
+  return `| Name | Type | Unit | Meaning |\n| - | - | - | - |\n${rows.join('\n')}\n
+Values of \`alarm\`: ${ALARMS.map((alarm) => `\`${alarm}\``).join(', ')}.\n`
 }
 
 /** docs/roles.md, made from the table of predefined roles. */

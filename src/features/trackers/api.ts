@@ -1,7 +1,10 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { Row } from '../../kernel/table.ts'
 import type { Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { lastSeenIn } from '../locations/views.ts'
 import { ingestKey, tracker } from './declaration.ts'
+import { rejectedPointsOf } from './rejected-points.ts'
 import { forgotten, type TrackerWriter } from './tracker-writer.ts'
 import { withStatus, type StatusAges } from './views.ts'
 
@@ -18,9 +21,20 @@ export const trackerRoutes = (services: TrackerApiServices): Route[] => {
   return [
     ...tracker.routes(services, {
       writes: writer,
-      present: (rows, { caller, now }) => withStatus(lastSeenIn(tables), ages, caller.organizationId, rows, now),
+      present: async (rows, { caller, now, wants }) => {
+        const shown = await withStatus(lastSeenIn(tables), ages, caller.organizationId, rows, now)
+        return wants('rejected') ? withRejected(tables, shown) : shown
+      },
       settles: ({ id, kind }) => (kind === 'delete' ? forgotten(id, partitions) : []),
     }),
     ...ingestKey.routes(services),
   ]
+}
+
+const withRejected = async (tables: TableStore, rows: readonly Row[]): Promise<Row[]> => {
+  const rejected = await rejectedPointsOf(
+    tables,
+    rows.map(({ _id }) => _id as string),
+  )
+  return rows.map((row, i) => (rejected[i] === undefined ? row : { ...row, rejected: rejected[i] }))
 }

@@ -52,6 +52,19 @@ export const tracker = defineResource(
         schema: { type: 'string', format: 'date-time', description: 'The earlier of the last point and its logging.' },
       }),
       status: optional(oneOf('online', 'stale', 'offline')),
+      rejected: optional({
+        schema: {
+          type: 'object',
+          description: 'Points that its device sent and that can never be stored; absent where there are none.',
+          additionalProperties: false,
+          required: ['count', 'lastAt', 'lastCode'],
+          properties: {
+            count: { type: 'integer' },
+            lastAt: { type: 'string', format: 'date-time' },
+            lastCode: { type: 'string', description: 'Why the last of them was refused.' },
+          },
+        },
+      }),
     },
     computed: ['status'],
     internal: { keyHash },

@@ -27,6 +27,8 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   /** Parsed and checked JSON; for routes with `rawBody` the bytes. */
   body: Body
   headers: { get(name: string): string | undefined }
+  /** The key that a device sent, of routes `forDevices`: some encrypt with it. */
+  credential?: string
   /** When the request came in, ms since the epoch. */
   now: number
   ids: IdSource
@@ -161,6 +163,8 @@ export interface Route {
   enrols?: boolean
   /** About the person who calls: refused with 403 to service accounts. */
   isPersonal?: boolean
+  /** For apps and devices: the key may stand wherever their settings let it, and none of them is told to delete what may be sent again. */
+  forDevices?: true
   /** Answered at the origin of add-ons, where nothing else is. */
   isolated?: boolean
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */

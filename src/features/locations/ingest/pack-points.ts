@@ -13,16 +13,8 @@ import {
 import { parseTime } from '../../../kit/http/parse-time.ts'
 import { PointColumns } from '../point-columns.ts'
 import { arePoints, ATTRIBUTES_BYTES_MAX, faultOf, type PointInput } from './point-schema.ts'
+import type { RejectCode, Rejected } from './views.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../trackers/views.ts'
-
-export type RejectCode = TrackerRefusal | 'too_old' | 'too_far_ahead'
-
-export interface Rejected {
-  /** Place in the frame or request. */
-  index: number
-  code: RejectCode
-  message: string
-}
 
 /** What a frame is packed with. */
 export interface PackContext {

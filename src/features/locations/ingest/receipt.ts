@@ -1,5 +1,6 @@
-import type { PackedFrame, Rejected } from './pack-points.ts'
+import type { PackedFrame } from './pack-points.ts'
 import type { Ticket } from './queue.ts'
+import type { Rejected } from './views.ts'
 
 /** Counts points: accepted are those acknowledged. */
 export type CountPoints = (result: 'accepted' | 'duplicate' | 'rejected', points: number) => void

@@ -10,10 +10,11 @@ import type { Batcher } from './batcher.ts'
 import type { BinaryFrame } from './binary-frame.ts'
 import { countRepeats } from './build-batch.ts'
 import { packBinaryFrame } from './pack-binary.ts'
-import { packPoints, PackedFrame, type RejectCode, type Rejected } from './pack-points.ts'
+import { packPoints, PackedFrame } from './pack-points.ts'
 import { PointScanner } from './point-scanner.ts'
 import { POINTS_MAX } from './point-schema.ts'
 import type { CountPoints, Receipt } from './receipt.ts'
+import type { StoredPoints } from './views.ts'
 
 /** Points as they came: a list of points as in JSON, or a binary frame. */
 export type FrameContent = readonly unknown[] | BinaryFrame
@@ -28,21 +29,10 @@ export interface PointStoreOptions {
   count: CountPoints
 }
 
-/** What became of the points of one request. What was accepted is durable. */
-export interface Stored {
-  accepted: number
-  /** Points that the request repeats within itself. */
-  duplicates: number
-  rejected: readonly Rejected[]
+/** With the trips that the points start. */
+export interface Stored extends StoredPoints {
   tripStarts: readonly TripStart[]
 }
-
-/**
- * Whether a point that was refused with this code may be taken later, because somebody can make the tracker, raise the limit
- * or move the key: a sender that deletes what it has sent must keep it. Anything else is refused for good.
- */
-export const isMendable = (code: RejectCode): boolean =>
-  code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker'
 
 const RESOLVE_AGAIN_MS = 500
 

@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap'
-import { isMendable } from '../../../../src/features/locations/ingest/store.ts'
+import { isMendable } from '../../../../src/features/locations/ingest/views.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { ingestKey, openIngest, pointsOf, type TestIngestOptions } from '../../../support/ingest.ts'
 

@@ -1,0 +1,97 @@
+import type { AttributeName } from './attributes.ts'
+
+export type AttributeValue = string | number | boolean
+/** Names of the table, and those that a protocol numbers or a person chose: they are kept as they came. */
+export type Attributes = { [name in AttributeName]?: AttributeValue } & { [name: string]: AttributeValue | undefined }
+
+/** A point as a device says it, in the units of the contract. What makes it a point may be missing: the store refuses it then. */
+export interface DevicePoint {
+  /** ms since the epoch. */
+  recordedAt: number
+  lat: number
+  lng: number
+  accuracy?: number
+  altitude?: number
+  /** m/s */
+  speed?: number
+  heading?: number
+  /** 0..1 */
+  battery?: number
+  attributes?: { [name: string]: AttributeValue }
+}
+
+/** What one message of a client says. */
+export interface Heard {
+  points: DevicePoint[]
+  /** The client's own name for itself, where it sends one. */
+  name?: string
+}
+
+export const NOTHING: Heard = { points: [] }
+
+const KNOT = 1852 / 3600
+export const ofKnots = (knots: number | undefined): number | undefined => scaled(knots, KNOT)
+export const ofKmh = (kmh: number | undefined): number | undefined => scaled(kmh, 1 / 3.6)
+export const ofPercent = (percent: number | undefined): number | undefined => scaled(percent, 0.01)
+
+const scaled = (value: number | undefined, factor: number): number | undefined =>
+  value === undefined ? undefined : value * factor
+
+/** Values beside the position; what is out of range means that the device does not know. */
+export interface Measured {
+  accuracy?: number
+  altitude?: number
+  speed?: number
+  heading?: number
+  battery?: number
+  attributes?: Attributes
+}
+
+/** A point with those of the values that can be true: a strange speed must not lose the position. */
+export const devicePoint = (recordedAt: number, lat: number, lng: number, measured: Measured = {}): DevicePoint => {
+  const point: DevicePoint = { recordedAt, lat, lng }
+  const { accuracy, altitude, speed, heading, battery } = measured
+  if (isWithin(accuracy, 0, METRES_MAX)) point.accuracy = accuracy
+  if (isWithin(altitude, -METRES_MAX, METRES_MAX)) point.altitude = altitude
+  if (isWithin(speed, 0, SPEED_MAX)) point.speed = speed
+  if (isWithin(heading, 0, 360)) point.heading = heading
+  if (isWithin(battery, 0, 1)) point.battery = battery
+  const attributes = keptAttributes(measured.attributes)
+  if (attributes !== undefined) point.attributes = attributes
+  return point
+}
+
+const METRES_MAX = 1_000_000
+const SPEED_MAX = 100_000
+/** The store takes a kilobyte of JSON. */
+const ATTRIBUTES_BYTES_MAX = 1024
+const TEXT_MAX = 200
+
+const isWithin = (value: number | undefined, least: number, most: number): value is number =>
+  value !== undefined && value >= least && value <= most
+
+/** As many as fit, in the order given. */
+const keptAttributes = (attributes: Attributes | undefined): DevicePoint['attributes'] => {
+  if (attributes === undefined) return undefined
+  const kept: { [name: string]: AttributeValue } = {}
+  let bytes = 2
+  let count = 0
+  for (const name in attributes) {
+    const value = keptValue(attributes[name])
+    if (value === undefined) continue
+    // A number and a plain name cost as many bytes as characters.
+    bytes += typeof value === 'string' ? Buffer.byteLength(JSON.stringify([name, value])) : name.length + 24
+    if (bytes > ATTRIBUTES_BYTES_MAX) break
+    kept[name] = value
+    count++
+  }
+  return count === 0 ? undefined : kept
+}
+
+const keptValue = (value: unknown): AttributeValue | undefined => {
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
+  if (typeof value !== 'string' || value === '') return undefined
+  // Half a pair of surrogates is no text.
+  return Buffer.from(value.slice(0, TEXT_MAX)).toString()
+}

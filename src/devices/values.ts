@@ -1,0 +1,58 @@
+export type Json = { [member: string]: unknown }
+
+/** Undefined for what is no object. */
+export const objectOf = (value: unknown): Json | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined
+
+/** The objects of a list. */
+export const objectsOf = (values: readonly unknown[]): Json[] =>
+  values.flatMap((value) => {
+    const object = objectOf(value)
+    return object === undefined ? [] : [object]
+  })
+
+/** A number, also as text; undefined for anything else. */
+export const numberOf = (value: unknown): number | undefined => {
+  const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined
+}
+
+/** A coordinate or time that must be there: NaN, which the store refuses, where it is not. */
+export const requiredOf = (value: unknown): number => numberOf(value) ?? Number.NaN
+
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined
+
+export const boolOf = (value: unknown): boolean | undefined => {
+  if (typeof value === 'boolean') return value
+  if (value === 'true' || value === '1' || value === 1) return true
+  return value === 'false' || value === '0' || value === 0 ? false : undefined
+}
+
+/** Epoch numbers from here on are milliseconds, below it seconds: 2038, or 1970 in milliseconds. */
+const MILLISECONDS_FROM = 2 ** 31
+const WRITTEN = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(\.\d{1,9})?\s*(?:(Z)|([+-]\d{2}):?(\d{2}))?$/i
+
+/** ms since the epoch of seconds, milliseconds or a written time (UTC where it says no zone); NaN for anything else. */
+export const timeOf = (value: unknown): number => {
+  const number = numberOf(value)
+  if (number !== undefined) return number >= MILLISECONDS_FROM ? number : number * 1000
+  const parts = typeof value === 'string' ? WRITTEN.exec(value.trim()) : null
+  if (parts === null) return Number.NaN
+  const [, day, clock, fraction = '', , hours, minutes] = parts
+  const zone = hours === undefined ? 'Z' : `${hours}:${minutes}`
+  return Date.parse(`${day}T${clock}${fraction.slice(0, 4)}${zone}`)
+}
+
+/** Parses JSON of a client; undefined for what is none. */
+export const jsonOf = (bytes: Uint8Array): unknown => {
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString())
+  } catch {
+    return undefined
+  }
+}
+
+/** A scalar as it stands; undefined for lists and objects. */
+export const scalarOf = (value: unknown): string | number | boolean | undefined =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : undefined

@@ -1,0 +1,71 @@
+import type { Heard } from '../../devices/point.ts'
+import type { Caller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { isMendable, type PointTaker, type Rejected } from '../locations/ingest/views.ts'
+
+/** Counts what was refused for good, for whoever asks why a device is not seen. */
+export interface CountsRefused {
+  /** Never rejects. */
+  note(organizationId: string, trackerId: string, count: number, code: string): Promise<void>
+}
+
+export interface DevicePointsOptions {
+  store: PointTaker
+  refused: CountsRefused
+  /** The tracker that a caller means; undefined where nobody can know. */
+  trackerIdOf(caller: Caller, name: string | undefined): string | undefined
+}
+
+const POINTS_AT_ONCE = 10_000
+/** Somebody has to make a tracker or raise a limit first. */
+const MEND_AFTER_SECONDS = 60
+
+/**
+ * Stores what devices say. Resolves once all that can be taken is durable: what is refused for good counts as taken, so that
+ * no queue of a client blocks for ever on one bad point.
+ */
+export class DevicePoints {
+  private readonly options: DevicePointsOptions
+
+  constructor(options: DevicePointsOptions) {
+    this.options = options
+  }
+
+  /** @throws Failure whose status is 503 or 429: everything has to be sent again */
+  async take(caller: Caller, { points, name }: Heard): Promise<void> {
+    if (points.length === 0) return
+    // A key of its own says the tracker, whatever the client calls itself.
+    const isNamed = caller.kind === 'ingestKey'
+    if (isNamed && name === undefined) throw unnamed()
+    const placed = points.filter(({ lat, lng }) => lat !== 0 || lng !== 0)
+    const refusals = new Map<string, number>()
+    if (placed.length < points.length) refusals.set('invalid', points.length - placed.length)
+    for (let from = 0; from < placed.length; from += POINTS_AT_ONCE) {
+      const part = placed.slice(from, from + POINTS_AT_ONCE)
+      const named = isNamed ? part.map((point) => ({ ...point, externalId: name })) : part
+      const { rejected } = await this.options.store.store(caller, named)
+      assertTaken(rejected)
+      for (const { code } of rejected) refusals.set(code, (refusals.get(code) ?? 0) + 1)
+    }
+    if (refusals.size > 0) await this.count(caller, name, refusals)
+  }
+
+  private async count(caller: Caller, name: string | undefined, refusals: Map<string, number>): Promise<void> {
+    const trackerId = this.options.trackerIdOf(caller, name)
+    if (trackerId === undefined) return
+    for (const [code, count] of refusals) await this.options.refused.note(caller.organizationId, trackerId, count, code)
+  }
+}
+
+const unnamed = (): Failure =>
+  new Failure('unknown_tracker', {
+    message: 'With an ingest key the client has to name its tracker; set its device id, or use the key of a tracker.',
+    retryAfterSeconds: MEND_AFTER_SECONDS,
+  })
+
+/** @throws Failure for points that somebody can still make welcome */
+const assertTaken = (rejected: readonly Rejected[]): void => {
+  const code = rejected.find((one) => isMendable(one.code))?.code
+  if (code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker')
+    throw new Failure(code, { retryAfterSeconds: MEND_AFTER_SECONDS })
+}

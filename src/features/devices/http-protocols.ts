@@ -1,0 +1,148 @@
+import { readChirpStack } from '../../devices/chirpstack/read.ts'
+import { readOsmAnd } from '../../devices/osmand/read.ts'
+import { readOverland } from '../../devices/overland/read.ts'
+import { readOwnTracks } from '../../devices/owntracks/read.ts'
+import type { Heard } from '../../devices/point.ts'
+import { readTraccar, readTraccarForm } from '../../devices/traccar/read.ts'
+import { readTtn } from '../../devices/ttn/read.ts'
+import type { Form } from '../../devices/url-form.ts'
+import { jsonOf, textOf } from '../../devices/values.ts'
+
+/** What a client sent. */
+export interface DeviceRequest {
+  query: Form
+  body: Uint8Array
+  header(name: string): string | undefined
+  /** The key that it came with. */
+  credential: string | undefined
+  /** ms since the epoch. */
+  now: number
+}
+
+/** A protocol over HTTP: how a request is read, and what its client has to hear before it lets go of what it sent. */
+export interface HttpProtocol {
+  /** `/in/<path>`; also the word in operationIds. */
+  path: string
+  operation: string
+  clients: string
+  /** The points may stand in the query alone. */
+  takesGet?: true
+  bodyBytesMax: number
+  /** Of the body, for the documentation. */
+  example: unknown
+  read(request: DeviceRequest): Heard
+  /** JSON once everything is durable. */
+  answer: unknown
+}
+
+const ONE_MESSAGE_BYTES = 64 * 1024
+/** Some 7,000 locations; the largest batch of the app has 1,000. */
+const BATCH_BYTES = 4 * 1024 * 1024
+
+export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
+  {
+    path: 'overland',
+    operation: 'Overland',
+    clients: 'Overland and Colota',
+    bodyBytesMax: BATCH_BYTES,
+    example: {
+      locations: [
+        {
+          type: 'Feature',
+          geometry: { type: 'Point', coordinates: [21.0122287, 52.2296756] },
+          properties: { timestamp: '2026-05-04T09:30:00Z', speed: 4, horizontal_accuracy: 30, battery_level: 0.8 },
+        },
+      ],
+    },
+    read: ({ body }) => readOverland(jsonOf(body)),
+    answer: { result: 'ok' },
+  },
+  {
+    path: 'owntracks',
+    operation: 'OwnTracks',
+    clients: 'OwnTracks in HTTP mode',
+    bodyBytesMax: ONE_MESSAGE_BYTES,
+    example: { _type: 'location', lat: 52.2296756, lon: 21.0122287, tst: 1777887000, acc: 5, batt: 67, tid: 'JJ' },
+    read: (request) => {
+      if (request.body.byteLength === 0) return { points: [] }
+      const secret = request.credential?.split('.')[1]
+      return readOwnTracks(jsonOf(request.body) ?? { _type: 'location' }, { secret, name: nameBeside(request) })
+    },
+    answer: [],
+  },
+  {
+    path: 'traccar',
+    operation: 'Traccar',
+    clients: 'every version of Traccar Client; speed in knots in a query or form',
+    takesGet: true,
+    bodyBytesMax: ONE_MESSAGE_BYTES,
+    example: {
+      device_id: 'van-12',
+      location: {
+        timestamp: '2026-05-04T09:30:00.000Z',
+        coords: { latitude: 52.2296756, longitude: 21.0122287, accuracy: 5, speed: 11.2, heading: 270 },
+        battery: { level: 0.8, is_charging: false },
+      },
+    },
+    read: (request) =>
+      isJson(request) ? readTraccar(jsonOf(request.body) ?? UNREADABLE) : readTraccarForm(formOf(request), request.now),
+    answer: {},
+  },
+  {
+    path: 'osmand',
+    operation: 'OsmAnd',
+    clients: 'OsmAnd, GPSLogger and whatever fills a URL; speed in m/s',
+    takesGet: true,
+    bodyBytesMax: ONE_MESSAGE_BYTES,
+    example: 'lat=52.2296756&lon=21.0122287&timestamp=1777887000&speed=11.2&bearing=270',
+    read: (request) =>
+      isJson(request) ? readTraccar(jsonOf(request.body) ?? UNREADABLE) : readOsmAnd(formOf(request), request.now),
+    answer: {},
+  },
+  {
+    path: 'ttn',
+    operation: 'Ttn',
+    clients: 'webhooks of The Things Stack',
+    bodyBytesMax: BATCH_BYTES,
+    example: {
+      end_device_ids: { device_id: 'cow-7', dev_eui: '70B3D57ED0000007' },
+      received_at: '2026-05-04T09:30:00.954Z',
+      uplink_message: { f_port: 1, decoded_payload: { latitude: 52.2296756, longitude: 21.0122287 } },
+    },
+    read: ({ body }) => readTtn(jsonOf(body)),
+    answer: {},
+  },
+  {
+    path: 'chirpstack',
+    operation: 'ChirpStack',
+    clients: 'the HTTP integration of ChirpStack 4',
+    bodyBytesMax: BATCH_BYTES,
+    example: {
+      deduplicationId: '3ac7e3c4-4401-4b8d-9386-a5c902f9202d',
+      time: '2026-05-04T09:30:00.954Z',
+      deviceInfo: { devEui: '0101010101010101' },
+      object: { latitude: 52.2296756, longitude: 21.0122287 },
+    },
+    read: ({ body, query }) => readChirpStack(jsonOf(body), textOf(query.event)),
+    answer: {},
+  },
+]
+
+/** A location without anything: the store refuses it, and it counts. */
+const UNREADABLE = { location: { coords: {} } }
+
+/** Clients of this form are sloppy about their content type. */
+const isJson = ({ body }: DeviceRequest): boolean =>
+  /^\s*[{[]/.test(Buffer.from(body.subarray(0, 64)).toString('latin1'))
+
+const formOf = ({ query, body }: DeviceRequest): Form => ({
+  ...query,
+  ...(body.byteLength > 0 && Object.fromEntries(new URLSearchParams(Buffer.from(body).toString()))),
+})
+
+/** OwnTracks names user and device in headers, or in the query. */
+const nameBeside = ({ header, query }: DeviceRequest): string | undefined => {
+  const user = header('x-limit-u') ?? textOf(query.u)
+  const device = header('x-limit-d') ?? textOf(query.d)
+  return user === undefined || device === undefined ? undefined : `owntracks/${user}/${device}`
+}

@@ -1,0 +1,108 @@
+import sodium from 'libsodium-wrappers'
+import { test } from 'tap'
+import { readChirpStack } from '../../src/devices/chirpstack/read.ts'
+import { readOsmAnd } from '../../src/devices/osmand/read.ts'
+import { readOverland } from '../../src/devices/overland/read.ts'
+import { readOwnTracks } from '../../src/devices/owntracks/read.ts'
+import { readTraccar, readTraccarForm } from '../../src/devices/traccar/read.ts'
+import { readTtn } from '../../src/devices/ttn/read.ts'
+import { devicePoint } from '../../src/devices/point.ts'
+import { timeOf } from '../../src/devices/values.ts'
+import { checkFact, factsOf } from './facts.ts'
+
+const FACTS_MIN = 5
+
+const queryOf = (text: string): { [name: string]: string } => Object.fromEntries(new URLSearchParams(text))
+
+test('bodies of apps, as their sources say', async (t) => {
+  const readers = {
+    overland: readOverland,
+    traccar: readTraccar,
+    ttn: readTtn,
+  }
+  for (const [protocol, read] of Object.entries(readers)) {
+    const facts = factsOf(protocol)
+    t.ok(facts.length >= FACTS_MIN, `${protocol}: facts`)
+    for (const [i, fact] of facts.entries()) checkFact(t, read(fact.body), fact, `${protocol} ${i} ${fact.note ?? ''}`)
+  }
+  for (const [i, fact] of factsOf('owntracks').entries())
+    checkFact(t, readOwnTracks(fact.body, { secret: fact.secret }), fact, `owntracks ${i} ${fact.note ?? ''}`)
+  for (const [i, fact] of factsOf('chirpstack').entries())
+    checkFact(t, readChirpStack(fact.body, fact.event), fact, `chirpstack ${i} ${fact.note ?? ''}`)
+})
+
+test('the form of OsmAnd and of Traccar Client: the same names, other units', async (t) => {
+  for (const [i, fact] of factsOf('osmand').entries()) {
+    const form = queryOf(fact.query as string)
+    const what = `${i} ${fact.note ?? fact.query}`
+    checkFact(t, readOsmAnd(form, 0), fact, `osmand ${what}`)
+    const { traccar } = fact
+    const points = fact.points.map((point, at) => ({ ...point, ...traccar?.[at] }))
+    checkFact(t, readTraccarForm(form, 0), { ...fact, points }, `traccar ${what}`)
+  }
+})
+
+test('an OwnTracks message as libsodium seals it opens with the same key alone', async (t) => {
+  await sodium.ready
+  const key = new Uint8Array(32)
+  key.set(Buffer.from('a-secret'))
+  const nonce = sodium.randombytes_buf(sodium.crypto_secretbox_NONCEBYTES)
+  const inside = JSON.stringify({ _type: 'location', lat: 1.5, lon: 2.5, tst: 1_700_000_000 })
+  const data = Buffer.concat([nonce, sodium.crypto_secretbox_easy(inside, nonce, key)]).toString('base64')
+  const message = { _type: 'encrypted', data, topic: 'owntracks/jane/phone' }
+  t.match(readOwnTracks(message, { secret: 'a-secret' }), {
+    name: 'owntracks/jane/phone',
+    points: [{ lat: 1.5, lng: 2.5 }],
+  })
+  for (const secret of ['another', undefined]) {
+    const { points } = readOwnTracks(message, { secret })
+    t.equal(points.length, 1, 'it is kept as something to be refused, so that it counts')
+    t.ok(Number.isNaN(points[0].lat))
+  }
+  t.ok(Number.isNaN(readOwnTracks({ ...message, data: 'short' }, { secret: 'a-secret' }).points[0].lat))
+})
+
+test('anything at all is read without an exception', async (t) => {
+  const strange: unknown[] = [
+    undefined,
+    null,
+    1,
+    'text',
+    [],
+    {},
+    { locations: [null, 1, {}, { geometry: 1 }] },
+    { location: [] },
+  ]
+  strange.push({ _type: 'location' }, { _type: 'encrypted', data: 7 }, { location: { coords: { latitude: {} } } })
+  strange.push({ uplink_message: { decoded_payload: { gps_0: [] }, rx_metadata: 'no' } }, { object: { location: 5 } })
+  for (const body of strange)
+    for (const read of [readOverland, readTraccar, readTtn, readOwnTracks])
+      t.ok(Array.isArray(read(body).points), `${read.name} of ${JSON.stringify(body)}`)
+  for (const body of strange) t.ok(Array.isArray(readChirpStack(body, 'up').points))
+  t.same(readOsmAnd({ lat: ['1', '2'], lon: '3', timestamp: 'never' }, 0).points.length, 1)
+})
+
+test('times in every form that clients write', async (t) => {
+  const at = Date.parse('2014-06-04T09:10:11Z')
+  for (const text of [
+    '2014-06-04T09:10:11Z',
+    '2014-06-04 09:10:11',
+    '2014-06-04T11:10:11+0200',
+    '2014-06-04T11:10:11+02:00',
+  ])
+    t.equal(timeOf(text), at, text)
+  t.equal(timeOf(at / 1000), at)
+  t.equal(timeOf(String(at)), at)
+  t.equal(timeOf('2025-11-12T08:29:01.954236764Z'), Date.parse('2025-11-12T08:29:01.954Z'), 'nanoseconds')
+  for (const text of ['', 'yesterday', '2014-13-04T09:10:11Z', undefined, {}])
+    t.ok(Number.isNaN(timeOf(text)), String(text))
+})
+
+test('what cannot be true is left out and loses no point; attributes stay within a kilobyte', async (t) => {
+  const strange = { accuracy: -1, speed: Number.NaN, heading: 361, battery: 1.01, altitude: 2e6 }
+  t.same(devicePoint(1, 2, 3, strange), { recordedAt: 1, lat: 2, lng: 3 })
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`io${i}`, i]))
+  const { attributes } = devicePoint(1, 2, 3, { attributes: { ignition: true, ...many, text: 'é'.repeat(400) } })
+  t.ok(Buffer.byteLength(JSON.stringify(attributes)) <= 1024)
+  t.equal(attributes?.ignition, true, 'the first ones are kept')
+})
