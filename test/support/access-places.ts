@@ -75,9 +75,10 @@ export const POINTS = [
 /**
  * Parameters of paths. `hub`: the thing has a hub, and is 404 to whoever has another one. `person`: it can be read, and be
  * written by whoever has all hubs of it (403). `organization`: everyone with the permission may. `own`: 404 to everybody else.
- * `bearer`: knowing it stands for permission and hub, within the organization.
+ * `bearer`: knowing it stands for permission and hub, within the organization. `credential`: it says who calls, where no bearer does.
  */
-export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | 'own' | 'bearer' } = {
+export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | 'own' | 'bearer' | 'credential' } = {
+  key: 'credential',
   hubId: 'hub',
   teamId: 'hub',
   vehicleId: 'hub',

@@ -168,6 +168,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       taskId: task._id,
       scheduleId: schedule._id,
       fileId,
+      'trackerId:provisionTracker': (await make('/tracker', { name: 'Phone', hubId: hub._id }))._id,
       'taskId:startTask': assigned._id,
       'taskId:finishTask': started._id,
     },

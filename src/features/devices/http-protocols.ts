@@ -28,11 +28,13 @@ export interface HttpProtocol {
   /** The points may stand in the query alone. */
   takesGet?: true
   bodyBytesMax: number
+  /** For the documentation: clients are sloppy about theirs. */
+  contentType: string
   /** Of the body, for the documentation. */
   example: unknown
   read(request: DeviceRequest): Heard
-  /** JSON once everything is durable. */
-  answer: unknown
+  /** JSON once everything is durable; absent: the status says it. */
+  answer?: unknown
 }
 
 const ONE_MESSAGE_BYTES = 64 * 1024
@@ -45,6 +47,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     operation: 'Overland',
     clients: 'Overland and Colota',
     bodyBytesMax: BATCH_BYTES,
+    contentType: 'application/json',
     example: {
       locations: [
         {
@@ -62,6 +65,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     operation: 'OwnTracks',
     clients: 'OwnTracks in HTTP mode',
     bodyBytesMax: ONE_MESSAGE_BYTES,
+    contentType: 'application/json',
     example: { _type: 'location', lat: 52.2296756, lon: 21.0122287, tst: 1777887000, acc: 5, batt: 67, tid: 'JJ' },
     read: (request) => {
       if (request.body.byteLength === 0) return { points: [] }
@@ -76,6 +80,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     clients: 'every version of Traccar Client; speed in knots in a query or form',
     takesGet: true,
     bodyBytesMax: ONE_MESSAGE_BYTES,
+    contentType: 'application/json',
     example: {
       device_id: 'van-12',
       location: {
@@ -86,7 +91,6 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     },
     read: (request) =>
       isJson(request) ? readTraccar(jsonOf(request.body) ?? UNREADABLE) : readTraccarForm(formOf(request), request.now),
-    answer: {},
   },
   {
     path: 'osmand',
@@ -94,29 +98,30 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     clients: 'OsmAnd, GPSLogger and whatever fills a URL; speed in m/s',
     takesGet: true,
     bodyBytesMax: ONE_MESSAGE_BYTES,
+    contentType: 'application/x-www-form-urlencoded',
     example: 'lat=52.2296756&lon=21.0122287&timestamp=1777887000&speed=11.2&bearing=270',
     read: (request) =>
       isJson(request) ? readTraccar(jsonOf(request.body) ?? UNREADABLE) : readOsmAnd(formOf(request), request.now),
-    answer: {},
   },
   {
     path: 'ttn',
     operation: 'Ttn',
     clients: 'webhooks of The Things Stack',
     bodyBytesMax: BATCH_BYTES,
+    contentType: 'application/json',
     example: {
       end_device_ids: { device_id: 'cow-7', dev_eui: '70B3D57ED0000007' },
       received_at: '2026-05-04T09:30:00.954Z',
       uplink_message: { f_port: 1, decoded_payload: { latitude: 52.2296756, longitude: 21.0122287 } },
     },
     read: ({ body }) => readTtn(jsonOf(body)),
-    answer: {},
   },
   {
     path: 'chirpstack',
     operation: 'ChirpStack',
     clients: 'the HTTP integration of ChirpStack 4',
     bodyBytesMax: BATCH_BYTES,
+    contentType: 'application/json',
     example: {
       deduplicationId: '3ac7e3c4-4401-4b8d-9386-a5c902f9202d',
       time: '2026-05-04T09:30:00.954Z',
@@ -124,7 +129,6 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
       object: { latitude: 52.2296756, longitude: 21.0122287 },
     },
     read: ({ body, query }) => readChirpStack(jsonOf(body), textOf(query.event)),
-    answer: {},
   },
 ]
 

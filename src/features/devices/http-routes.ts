@@ -1,4 +1,3 @@
-import { breathe } from '../../kernel/breath.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import type { DevicePoints } from './device-points.ts'
@@ -7,29 +6,30 @@ import { type DeviceRequest, HTTP_PROTOCOLS, type HttpProtocol } from './http-pr
 /** `/in/<protocol>`: bodies and answers are those of apps that exist, not of the API. */
 export const deviceRoutes = (points: DevicePoints): Route[] =>
   HTTP_PROTOCOLS.flatMap((protocol) => [
-    routeOf(points, protocol, 'POST'),
-    ...(protocol.takesGet === true ? [routeOf(points, protocol, 'GET')] : []),
+    routeOf(points, protocol, 'POST', false),
+    routeOf(points, protocol, 'POST', true),
+    ...(protocol.takesGet === true
+      ? [routeOf(points, protocol, 'GET', false), routeOf(points, protocol, 'GET', true)]
+      : []),
   ])
 
-const routeOf = (points: DevicePoints, protocol: HttpProtocol, method: 'GET' | 'POST'): Route => {
-  const { path, operation, clients, bodyBytesMax, example } = protocol
-  const operationId = `${method === 'GET' ? 'send' : 'store'}${operation}Points`
+const routeOf = (points: DevicePoints, protocol: HttpProtocol, method: 'GET' | 'POST', isKeyInPath: boolean): Route => {
+  const { path, operation, clients, bodyBytesMax, contentType, example } = protocol
   return route<{ [name: string]: unknown }, Uint8Array | undefined>({
     method,
-    path: `/in/${path}`,
+    path: `/in/${path}${isKeyInPath ? '/{key}' : ''}`,
     root: true,
-    operationId,
-    aliases: [{ path: `/in/${path}/{key}`, operationId: `${operationId}ByKey` }],
+    operationId: `${method === 'GET' ? 'send' : 'store'}${operation}Points${isKeyInPath ? 'ByKey' : ''}`,
     summary: `Store points of ${clients}`,
     description: `Answers once they are durable. ${WHERE_THE_KEY_IS}`,
     tag: 'Devices',
     access: 'points',
     forDevices: true,
     idempotent: false,
-    params: { key: { type: 'string', description: 'A device or ingest key.' } },
+    ...(isKeyInPath && { params: { key: { type: 'string', description: 'A device or ingest key.' } } }),
     query: ANY_PARAMETERS,
     ...(method === 'POST' && {
-      rawBody: { contentTypes: ['application/json', '*/*'] },
+      rawBody: { contentTypes: [contentType, '*/*'] },
       bodyRequired: false,
       bodyExample: example,
       bodyBytesMax,
@@ -37,12 +37,16 @@ const routeOf = (points: DevicePoints, protocol: HttpProtocol, method: 'GET' | '
     answers: { 200: answerOf(protocol) },
     handler: async (request) => {
       await points.take(request.caller, namedHeard(protocol, request))
-      const headers = { 'content-type': 'application/json; charset=utf-8' }
-      await breathe()
-      return { raw: JSON.stringify(protocol.answer), headers } satisfies Reply
+      const { raw, type } = textOf(protocol.answer)
+      return { raw, headers: { 'content-type': type } } satisfies Reply
     },
   })
 }
+
+const textOf = (answer: unknown): { raw: string; type: string } =>
+  answer === undefined
+    ? { raw: '', type: 'text/plain; charset=utf-8' }
+    : { raw: JSON.stringify(answer), type: 'application/json; charset=utf-8' }
 
 const namedHeard = (protocol: HttpProtocol, request: RouteRequest<DeviceRequest['query'], Uint8Array | undefined>) => {
   const { query, body = NO_BYTES, headers, credential, now } = request
@@ -58,16 +62,15 @@ const WHERE_THE_KEY_IS =
 
 const ANY_PARAMETERS: JsonSchema = { type: 'object', additionalProperties: true }
 
-const answerOf = ({ answer }: HttpProtocol): Route['answers'][number] => ({
-  description: 'Everything that can be stored is durable.',
-  schema: Array.isArray(answer)
-    ? { type: 'array', maxItems: 0, items: { type: 'object', additionalProperties: false, properties: {} } }
-    : {
-        type: 'object',
-        required: Object.keys(answer as object),
-        properties: Object.fromEntries(
-          Object.entries(answer as object).map(([name, value]) => [name, { const: value }]),
-        ),
-      },
-  example: answer,
+const answerOf = ({ answer }: HttpProtocol): Route['answers'][number] => {
+  const description = 'Everything that can be stored is durable.'
+  if (answer === undefined) return { description, contentType: 'text/plain', example: '' }
+  const list = { type: 'array', maxItems: 0, items: { type: 'object', additionalProperties: true } }
+  return { description, schema: Array.isArray(answer) ? list : constantsOf(answer as object), example: answer }
+}
+
+const constantsOf = (members: object): JsonSchema => ({
+  type: 'object',
+  required: Object.keys(members),
+  properties: Object.fromEntries(Object.entries(members).map(([name, value]) => [name, { const: value }])),
 })
