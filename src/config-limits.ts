@@ -26,6 +26,7 @@ export const LIMITS = [
   limit('geofenceGroups', 'geofence-groups-max', 'geofence groups'),
   limit('automations', 'automations-max', 'automations', '1000'),
   limit('tasks', 'tasks-max', 'tasks'),
+  limit('shares', 'shares-max', 'shares', '10000'),
   limit('schedules', 'schedules-max', 'task schedules', '50000'),
   limit('flows', 'flows-max', 'flows'),
   limit('dataTypes', 'data-types-max', 'data types'),

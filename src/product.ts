@@ -16,6 +16,7 @@ import { notifications } from './features/notifications/feature.ts'
 import { plugins } from './features/plugins/feature.ts'
 import { reports } from './features/reports/feature.ts'
 import { serviceAccounts } from './features/service-accounts/feature.ts'
+import { shares } from './features/shares/feature.ts'
 import { tasks } from './features/tasks/feature.ts'
 import { teams } from './features/teams/feature.ts'
 import { tiles } from './features/tiles/feature.ts'
@@ -40,6 +41,7 @@ export const FEATURES: readonly Feature[] = [
   files,
   trackers,
   devices,
+  shares,
   geofences,
   backtests,
   notifications,

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { ERRORS } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
-import type { Answer, AnswerHeader, Method, Route } from '../kit/http/route.ts'
+import { type Answer, type AnswerHeader, type Method, openedBy, type Route } from '../kit/http/route.ts'
 import type { WebhookDocument } from '../kit/http/webhook-document.ts'
 import { exampleOf } from './example.ts'
 import { NamedSchemas } from './named-schemas.ts'
@@ -19,10 +19,12 @@ export const openApiDocument = (
   const named = new NamedSchemas()
   named.add('Error', errorSchema)
   const paths: { [path: string]: Json } = {}
+  const ofApi = new Set(routes.filter(({ root }) => root !== true).map(({ path }) => path))
   for (const route of routes) {
     for (const { method, path, operationId } of addressesOf(route)) {
       const isRoot = route.root === true
-      const shown = isRoot ? path : path.slice(API_BASE.length)
+      // A document has each path once; a slash at its end is accepted.
+      const shown = isRoot ? path + (ofApi.has(path) ? '/' : '') : path.slice(API_BASE.length)
       const item = (paths[shown] ??= {})
       if (isRoot) item.servers = [{ url: '/' }]
       item[method.toLowerCase()] = operationOf(route, method, operationId, named)
@@ -61,7 +63,11 @@ const ACCESS: { [access in Exclude<Route['access'], object>]: string } = {
 
 const operationOf = (route: Route, method: Method, operationId: string, named: NamedSchemas): Json => {
   const { access } = route
-  const allowed = typeof access === 'string' ? ACCESS[access] : `Needs the permission \`${access.permission}\`.`
+  const permissions = openedBy(access)
+  const allowed =
+    typeof access === 'string'
+      ? ACCESS[access]
+      : `Needs the permission ${permissions.map((one) => `\`${one}\``).join(' or ')}.`
   const needs = route.isPersonal === true ? `${allowed} Not for service accounts.` : allowed
   const operation: Json = {
     operationId,
@@ -69,7 +75,12 @@ const operationOf = (route: Route, method: Method, operationId: string, named: N
     description: route.description === undefined ? needs : `${route.description}\n\n${needs}`,
     tags: [route.tag],
     deprecated: false,
-    security: access === 'public' ? [] : [{ bearer: typeof access === 'string' ? [] : [access.permission] }],
+    security:
+      access === 'public'
+        ? []
+        : permissions.length === 0
+          ? [{ bearer: [] }]
+          : permissions.map((permission) => ({ bearer: [permission] })),
   }
   const parameters = parametersOf(route, method, named)
   if (parameters.length > 0) operation.parameters = parameters

@@ -50,6 +50,7 @@ const PROMISED: { [flag: string]: string } = {
   'records-max': '10000000',
   'files-bytes-max': '100GiB',
   'users-max': '100000',
+  'shares-max': '10000',
   'service-accounts-max': '100000',
   'roles-max': '100000',
   'hubs-max': '100000',

@@ -95,6 +95,7 @@ const NOUNS: { [name: string]: Noun } = {
     change: named,
   },
   ingestKeys: { path: '/ingest-key', list: '/ingest-keys', body: named },
+  shares: { path: '/share', list: '/shares', body: (_name, { taskId }) => ({ taskId }) },
   serviceAccounts: {
     path: '/service-account',
     list: '/service-accounts',
@@ -145,6 +146,7 @@ const openFull = async (service: Service) => {
     hubId,
     roleId: (await ask(service, 'GET', '/roles?key=fieldUser', { token })).data[0]._id,
     flowId: (await ask(service, 'GET', '/flows', { token })).data[0]._id,
+    taskId: (await ask(service, 'GET', '/tasks', { token })).data[0]._id,
     groupId: await make('/geofence-group', { name: 'The group' }),
     dataTypeId: await make('/data-type', { name: 'The type', primaryKey: 'note', fields: [POLICY] }),
   }

@@ -15,6 +15,8 @@ export const PUBLIC = [
   'finishAzureSignIn',
   'exchangeSignIn',
   'loginSecondStep',
+  'followShare',
+  'getFollowPage',
   'readOrganizationLogo',
   'readAddonFile',
   'getInvitationPage',
@@ -96,6 +98,7 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   addonId: 'organization',
   flowId: 'organization',
   taskId: 'hub',
+  shareId: 'hub',
   fileId: 'hub',
   scheduleId: 'hub',
   dataTypeId: 'organization',
@@ -124,6 +127,8 @@ export const REFERENCES: { [member: string]: string } = {
   dataId: 'dataId',
   flowId: 'flowId',
   taskIds: 'taskId',
+  taskId: 'taskId',
+  trackerId: 'trackerId',
   assigneeIds: 'userId',
 }
 

@@ -101,6 +101,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const taskOf = (title: string) => make('/task', { flowId: flow._id, title, hubId: hub._id, assigneeIds: [user._id] })
   const [task, assigned, started] = [await taskOf('One'), await taskOf('Two'), await taskOf('Three')]
   await ask(service, 'POST', `/task/${started._id}/start`, { token })
+  const share = await make('/share', { taskId: task._id })
   const fileOf = async (): Promise<string> => {
     const file = new FormData()
     file.append('componentId', 'paper')
@@ -157,7 +158,10 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       appIntegrationId: integration._id,
       runId: run._id,
       tripId: tripRow._id,
+      shareId: share._id,
       token: trip,
+      'token:followShare': share.token,
+      'token:getFollowPage': share.token,
       pointId: first._id,
       backtestId,
       notificationId: notification._id,

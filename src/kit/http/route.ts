@@ -3,10 +3,16 @@ import type { JsonSchema } from '../../kernel/json.ts'
 
 /**
  * Who may call a route. A route cannot be declared without one, so none can be open by oversight.
- * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`);
+ * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`), or the one in `or`;
  * `points`: whoever may send points (a user, a tracker's device key, an ingest key); `operator`: the operational endpoints.
  */
-export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string }
+export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string; or?: string }
+
+/** The permissions each of which opens a route. */
+export const openedBy = (access: Access): string[] => {
+  if (typeof access === 'string') return []
+  return access.or === undefined ? [access.permission] : [access.permission, access.or]
+}
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

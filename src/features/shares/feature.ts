@@ -1,0 +1,17 @@
+import { shareTokens } from '../../../projections/shares.ts'
+import type { Feature } from '../../feature.ts'
+import { shareRoutes } from './api.ts'
+import { followRoutes } from './follow-api.ts'
+import { FOLLOW_BLOCKS, Guesses } from './guesses.ts'
+import { share } from './share.ts'
+import { Tracks } from './track.ts'
+
+export const shares: Feature = {
+  resources: [share],
+  projections: [shareTokens],
+  tables: [FOLLOW_BLOCKS],
+  routes: (services) => [
+    ...shareRoutes(services),
+    ...followRoutes({ ...services, tracks: new Tracks(services), guesses: new Guesses(services) }),
+  ],
+}

@@ -1,0 +1,123 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { bool, id, list, optional, text, time, withDefault } from '../../kernel/schema.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { seesRow, type Audience } from '../../kit/http/list-query.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
+import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { defineResource } from '../../kit/resource/resource.ts'
+import { TASKS, type TaskRow } from '../tasks/views.ts'
+import { TRACKERS_TABLE, type TrackerRow } from '../trackers/views.ts'
+import { endOfShare, makeShareToken, SHARES, type ShareRow, TASK_MS_MAX } from './views.ts'
+
+const DAY_MS = 86_400_000
+const TRACKER_MS_MAX = 7 * DAY_MS
+
+/** What may be shared, each with the permission that it takes. */
+export const PERMISSIONS = { task: 'dispatch/task', tracker: 'edit/tracker' } as const
+
+const TOKEN: ToldOnce = {
+  member: 'token',
+  example: 'h0Jt2…',
+  make: (_id, { keyring }, seed) => {
+    const { token, tokenHash } = makeShareToken(keyring, seed)
+    return { told: token, kept: { tokenHash } }
+  },
+}
+
+/** Who may not share tasks sees no share of one, and the same for trackers. */
+const AUDIENCE: Audience = {
+  field: 'kind',
+  keys: ({ permissions }) =>
+    Object.entries(PERMISSIONS).flatMap(([kind, permission]) => (permissions.has(permission) ? [kind] : [])),
+}
+
+const kindOf = ({ taskId }: JsonObject): keyof typeof PERMISSIONS => (taskId === undefined ? 'tracker' : 'task')
+
+/** A link by which somebody without an account follows a task or a tracker. Nobody changes it: it ends, or is deleted. */
+export const share = defineResource({
+  noun: 'share',
+  plural: SHARES,
+  tag: 'Shares',
+  verbs: ['list', 'read', 'create', 'delete'],
+  // No references: a task is deleted whether somebody follows it or not, and its shares end with it.
+  fields: {
+    taskId: optional(id()),
+    trackerId: optional(id()),
+    expiresAt: optional(time()),
+    showTrail: withDefault(bool(), false),
+  },
+  internal: { tokenHash: text({ max: 100 }), hubIds: list(id(), { max: 500 }) },
+  told: TOKEN,
+  permissions: { view: PERMISSIONS.task, edit: PERMISSIONS.task },
+  hubField: 'hubIds',
+  audience: AUDIENCE,
+  indexes: { equality: ['taskId', 'trackerId', 'kind'], range: ['expiresAt'] },
+  derived: (values) => ({ kind: [kindOf(values)] }),
+  keep: (write) => kept(write),
+  checks: (write) => checkShare(write),
+  present: (rows, { services }) => withEnds(rows as ShareRow[], services.tables),
+  example: { taskId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b', showTrail: true },
+})
+
+/** Rows with the time at which they end: a task that is over ends its shares. */
+const withEnds = async (rows: readonly ShareRow[], tables: Pick<TableStore, 'getMany'>): Promise<ShareRow[]> => {
+  const ids = [...new Set(rows.flatMap(({ taskId }) => taskId ?? []))]
+  const found = ids.length === 0 ? [] : await tables.getMany<TaskRow>(TASKS, rows[0].organizationId, ids)
+  const tasks = new Map(found.flatMap((task) => (task === undefined ? [] : [[task._id, task]])))
+  return rows.map((row) => {
+    const task = tasks.get(row.taskId ?? '')
+    // Without its task a share has ended, and is swept soon.
+    if (row.taskId !== undefined && task === undefined) return { ...row, expiresAt: row.updatedAt }
+    return { ...row, expiresAt: formatTime(endOfShare(row, task)) }
+  })
+}
+
+/** With the hubs of what is shared. @throws Failure invalid */
+const kept = async ({ services: { tables }, organizationId, values, before }: WriteContext): Promise<JsonObject> => {
+  if (before !== undefined) return values
+  const { taskId, trackerId, expiresAt } = values
+  if ((taskId === undefined) === (trackerId === undefined))
+    throw invalid(taskId === undefined ? '/taskId' : '/trackerId', 'must be one of taskId and trackerId')
+  if (taskId !== undefined) {
+    const task = await tables.get<TaskRow>(TASKS, organizationId, taskId as string)
+    return { ...values, hubIds: task === undefined ? [] : [task.hubId] }
+  }
+  if (expiresAt === undefined) throw invalid('/expiresAt', 'is required for a tracker')
+  const tracker = await tables.get<TrackerRow>(TRACKERS_TABLE, organizationId, trackerId as string)
+  return { ...values, hubIds: tracker?.hubIds ?? [] }
+}
+
+/** @throws Failure forbidden, invalid, conflict for a task that is over for longer than it is followed */
+const checkShare = async (write: WriteContext): Promise<void> => {
+  const { caller, now, values } = write
+  const { taskId, expiresAt } = values as { taskId?: string; expiresAt?: string }
+  assertMayShare(caller, kindOf(values))
+  const task = await sharedTask(write)
+  const msMax = taskId === undefined ? TRACKER_MS_MAX : TASK_MS_MAX
+  const end = expiresAt === undefined ? now + msMax : Date.parse(expiresAt)
+  if (end <= now) throw invalid('/expiresAt', 'must be in the future')
+  if (end > now + msMax) throw invalid('/expiresAt', `must be at most ${msMax / DAY_MS} days ahead`)
+  if (endOfShare({ taskId, expiresAt, createdAt: formatTime(now) }, task) > now) return
+  throw new Failure('conflict', {
+    message: 'The task has been over for more than an hour: there is nothing to follow.',
+  })
+}
+
+const assertMayShare = (caller: UserCaller | undefined, kind: keyof typeof PERMISSIONS): void => {
+  if (caller === undefined || caller.permissions.has(PERMISSIONS[kind])) return
+  throw new Failure('forbidden', { message: `To share a ${kind} takes the permission ${PERMISSIONS[kind]}.` })
+}
+
+/** The task that is shared, if it is one. @throws Failure invalid for what the caller does not see */
+const sharedTask = async (write: WriteContext): Promise<TaskRow | undefined> => {
+  const { services, caller, organizationId, values } = write
+  const { tables, resources } = services
+  const table = values.taskId === undefined ? TRACKERS_TABLE : TASKS
+  const row = await tables.get(table, organizationId, (values.taskId ?? values.trackerId) as string)
+  const isSeen = row !== undefined && (caller === undefined || seesRow(caller, row, resources.declarationOf(table)))
+  if (!isSeen) throw invalid(`/${kindOf(values)}Id`, NAMES_NOTHING)
+  return values.taskId === undefined ? undefined : (row as TaskRow)
+}
