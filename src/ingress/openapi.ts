@@ -1,8 +1,9 @@
 import { STATUS_CODES } from 'node:http'
 import { ERRORS } from '../kernel/errors.ts'
 import type { JsonSchema } from '../kernel/json.ts'
-import { type Answer, type AnswerHeader, type Method, openedBy, type Route } from '../kit/http/route.ts'
+import type { Answer, AnswerHeader, Method, Route } from '../kit/http/route.ts'
 import type { WebhookDocument } from '../kit/http/webhook-document.ts'
+import { accessText, securityOf } from './access-text.ts'
 import { exampleOf } from './example.ts'
 import { NamedSchemas } from './named-schemas.ts'
 import type { ApiInfo } from './options.ts'
@@ -54,33 +55,15 @@ export const openApiDocument = (
   }
 }
 
-const ACCESS: { [access in Exclude<Route['access'], object>]: string } = {
-  public: 'Needs no token.',
-  user: 'Needs no permission: any signed-in user of the organization may call it.',
-  points: 'Needs no permission: a user, a device key or an ingest key may call it.',
-  operator: 'Needs no permission: the metrics token where one is set, otherwise it answers on loopback only.',
-}
-
 const operationOf = (route: Route, method: Method, operationId: string, named: NamedSchemas): Json => {
-  const { access } = route
-  const permissions = openedBy(access)
-  const allowed =
-    typeof access === 'string'
-      ? ACCESS[access]
-      : `Needs the permission ${permissions.map((one) => `\`${one}\``).join(' or ')}.`
-  const needs = route.isPersonal === true ? `${allowed} Not for service accounts.` : allowed
+  const needs = accessText(route)
   const operation: Json = {
     operationId,
     summary: route.summary,
     description: route.description === undefined ? needs : `${route.description}\n\n${needs}`,
     tags: [route.tag],
     deprecated: false,
-    security:
-      access === 'public'
-        ? []
-        : permissions.length === 0
-          ? [{ bearer: [] }]
-          : permissions.map((permission) => ({ bearer: [permission] })),
+    security: securityOf(route),
   }
   const parameters = parametersOf(route, method, named)
   if (parameters.length > 0) operation.parameters = parameters
