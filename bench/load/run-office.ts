@@ -2,10 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { JsonObject } from '../../src/kernel/json.ts'
+import { idFrom } from '../../src/kit/commands/ids.ts'
 import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
 import { driveHttp, startBare } from './drive-http.ts'
 import { option, round } from './fresh-service.ts'
 import type { HttpPlan } from './http-generator.ts'
+import { bulkRate, summaryTimes } from './office-counts.ts'
 import { waitedMsOf } from './process-figures.ts'
 import { seedRows } from './seed-rows.ts'
 
@@ -13,11 +15,13 @@ import { seedRows } from './seed-rows.ts'
  * Tasks and records of an organization that has very many of them: task commands, pages of the task list (filtered,
  * sorted), filtered records, and a list with a hidden field beside the same list without, beside a bare handler of
  * uWebSockets.js that the same generator drives in the same run.
- * Usage: node dist/bench/load/run-office.js [--rows 1000000] [--seconds 5] [--connections 64]
+ * Usage: node dist/bench/load/run-office.js [--rows 1000000] [--seconds 5] [--connections 64] [--counts-only 1]
  */
 const rows = option('rows', 1_000_000)
 const measureMs = option('seconds', 5) * 1000
 const connections = option('connections', 64)
+/** Summaries and bulk alone. */
+const isCountsOnly = option('counts-only', 0) > 0
 const WARMUP_MS = 2_000
 /** Until the compiler has made all of a request's way fast: after 2 s commands are at half of what they come to. */
 const FIRST_WARMUP_MS = 10_000
@@ -28,6 +32,7 @@ const KINDS = 200
 const CITIES = ['Warszawa', 'Berlin', 'Praha', 'Wien', 'Vilnius']
 const STATES = ['new', 'assigned', 'inProgress', 'finished']
 const CHANGED = 1_024
+const [HUBS, TEAMS, USERS] = [50, 200, 1_000]
 const LIMITS = ['--tasks-max', '100000000', '--records-max', '100000000']
 
 /** Tables follow millions of events before the service listens. */
@@ -69,6 +74,8 @@ const taskValues = (n: number): JsonObject => ({
   lat: 50 + ((n * 7) % 3_000) / 1000,
   lng: 19 + ((n * 13) % 4_000) / 1000,
   window: { from: `${dayOf(n)}T08:00:00.000Z`, to: `${dayOf(n)}T10:00:00.000Z` },
+  ...(n > 0 && { hubId: idFrom('bench', 'hub', n % HUBS), teamId: idFrom('bench', 'team', n % TEAMS) }),
+  assigneeIds: [idFrom('bench', 'user', (n * 7919) % USERS)],
 })
 
 /** Makes one of each over the API, and all others like it in the log. */
@@ -283,7 +290,11 @@ try {
   await caughtUp(service)
   const all = round((performance.now() - begun) / 1000)
   const idle = await idleShare(service, IDLE_MS)
-  const table = await measure(service, office, bare.port)
+  const counts = {
+    ...(await summaryTimes(service, office.owner, office.taskIds)),
+    ...(await bulkRate(service, office.owner)),
+  }
+  const table = { ...(isCountsOnly ? {} : await measure(service, office, bare.port)), ...counts }
   const first = {
     rows,
     'lists followed the log after, s': listed,

@@ -63,6 +63,24 @@ export interface Find {
   once?: true
 }
 
+/** What rows are counted together. */
+export interface Grouping {
+  /** Declared `equality`: by each of its values, none of over 200 bytes. With `stepOf` declared `range`, and texts. */
+  field: string
+  /** By stretches of values: the last one of the stretch that a value begins, and what comes next. */
+  stepOf?(value: string): { last: string; next: string }
+}
+
+/** What a question asks for, without how it is answered. */
+export type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text' | 'words'>
+
+/** Rows of one group: of each question how many. */
+export interface Counted {
+  /** With `stepOf` the first value of the stretch that a row has. */
+  value: Term
+  counts: number[]
+}
+
 /** All bounds of a question. */
 export const rangesOf = ({ range, ranges = [] }: Pick<Find, 'range' | 'ranges'>): readonly Range[] =>
   range === undefined ? ranges : [range, ...ranges]
@@ -147,6 +165,11 @@ export interface TableStore {
   get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined>
   getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]>
   find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>>
+  /**
+   * Counts what matches each of the questions, by groups; a row whose field is an array counts for each of its members.
+   * Groups without any are left out.
+   */
+  countBy(table: string, scope: string, questions: readonly Conditions[], grouping: Grouping): Promise<Counted[]>
   /** Every row of a scope. Not for tables that live by row. */
   scan<R extends Row>(table: string, scope: string): AsyncIterable<StoredRow<R>>
   /** Every row of every scope, in any order: to compare what was rebuilt beside, never on a path of service. */
@@ -204,6 +227,7 @@ export const tablesWith = (store: TableStore, other: Partial<TableStore>): Table
   get: (table, scope, id) => store.get(table, scope, id),
   getMany: (table, scope, ids) => store.getMany(table, scope, ids),
   find: (table, scope, question) => store.find(table, scope, question),
+  countBy: (table, scope, questions, grouping) => store.countBy(table, scope, questions, grouping),
   scan: (table, scope) => store.scan(table, scope),
   scanAll: (table) => store.scanAll(table),
   commit: (changes, move) => store.commit(changes, move),

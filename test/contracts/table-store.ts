@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Test, test } from 'tap'
-import type { Find, StoredRow, TableStore } from '../../src/engines/table-store.ts'
+import type { Conditions, Find, Grouping, StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../src/kernel/table.ts'
@@ -138,6 +138,27 @@ const compare = async (
   t.same(wrong.slice(0, 3), [], `${wrong.length} questions answered wrong`)
 }
 
+/** Groups of what each question means, by looking at every row. */
+const groupsOf = (
+  rows: ReadonlyMap<string, Row>,
+  asked: readonly Conditions[],
+  { field, stepOf }: Grouping,
+): object => {
+  const groups: { [key: string]: number[] } = {}
+  for (const [i, question] of asked.entries())
+    for (const id of bruteForce(rows, question))
+      for (const value of new Set([rows.get(id)?.[field] ?? []].flat())) {
+        const key = stepOf === undefined ? String(value) : String(value)[0]
+        groups[key] ??= asked.map(() => 0)
+        groups[key][i] += 1
+      }
+  return groups
+}
+
+/** By the first letter, `a` or `b`. */
+const byLetter = (value: string): { last: string; next: string } =>
+  value < 'b' ? { last: 'a\uffff', next: 'b' } : { last: 'b\uffff', next: 'c' }
+
 const PROMISES: { [promise: string]: Check } = {
   'rows hold what JSON can hold, and bytes': async (t, { store }) => {
     const row = {
@@ -159,6 +180,27 @@ const PROMISES: { [promise: string]: Check } = {
     const { rows } = await store.find<typeof row>('things', 's', { limit: 1 })
     t.equal(rows[0]?.scope, 's')
     t.same([...(rows[0]?.row.bytes ?? [])], [0, 255, 7])
+  },
+
+  'rows are counted by groups, whatever is asked of them': async (t, { store }) => {
+    const rows = await fill(store, 's', 400, 11)
+    await fill(store, 'other', 50, 12)
+    const all = questions().map(({ sort: _sort, ...question }) => question)
+    const groupings = ['status', 'teamIds', 'isDone', 'size', 'hubId'].map((field): Grouping => ({ field }))
+    groupings.push({ field: 'rank', stepOf: byLetter })
+    for (const [i, question] of all.entries()) {
+      if (i % 7 !== 0) continue
+      const grouping = groupings[(i / 7) % groupings.length] as Grouping
+      const asked = [question, all[(i * 5) % all.length] as Conditions]
+      const found = await store.countBy('things', 's', asked, grouping)
+      const counted = Object.fromEntries(
+        found.map(({ value, counts }) => [grouping.stepOf === undefined ? value : String(value)[0], counts]),
+      )
+      t.same(counted, groupsOf(rows, asked, grouping), JSON.stringify([asked, grouping.field]))
+    }
+    t.same(await store.countBy('things', 'nobody', [{}], { field: 'status' }), [])
+    await store.commit([...rows.keys()].map((id) => drop('s', id)))
+    t.same(await store.countBy('things', 's', [{}], { field: 'status' }), [], 'deleted rows are not counted')
   },
 
   'a commit stores, replaces and deletes, in the order of its changes': async (t, { store }) => {

@@ -175,6 +175,23 @@ export class RowSet {
     }
   }
 
+  /** How many rows of a stored chunk the set has. */
+  countIn(chunk: number, bytes: Buffer): number {
+    const bits = this.chunks.get(chunk)
+    if (bits === undefined) return 0
+    let count = 0
+    if (bytes.length === BITMAP_BYTES) {
+      copied.bytes.set(bytes.subarray(0, BITMAP_BYTES))
+      for (let word = 0; word < WORDS; word += 1) count += popcount(bits.words[word] & copied.words[word])
+      return count
+    }
+    for (let at = 0; at < bytes.length; at += 2) {
+      const offset = (bytes[at] << 8) | bytes[at + 1]
+      count += (bits.bytes[offset >> 3] >> (offset & 7)) & 1
+    }
+    return count
+  }
+
   get size(): number {
     let size = 0
     for (const { words } of this.chunks.values())

@@ -44,6 +44,15 @@ export class Finder {
     return this.known.keepPage(await this.pageOf(matches), matches.name) as Found<R>
   }
 
+  /** All that match. */
+  async rows(): Promise<RowSet> {
+    const { set, sorted } = this.known.matches ?? this.known.keepMatches(await this.matches())
+    if (set !== undefined) return set
+    const rows = sorted === undefined ? await this.sets.all() : new RowSet()
+    for (const { no } of sorted ?? []) rows.add(no)
+    return rows
+  }
+
   private async pageOf(matches: Matches): Promise<Found> {
     const { limit, offset = 0 } = this.question
     const { sorted, set } = matches

@@ -214,6 +214,33 @@ export const equalityBytes = (value: unknown): Buffer | undefined => {
   return end < 0 ? undefined : Buffer.from(written.subarray(0, end))
 }
 
+/** The value that `equalityBytes` made bytes of. @throws Error for a text that is kept as its hash */
+export const termIn = (bytes: Buffer): string | number | boolean => {
+  const [kind] = bytes
+  if (kind === 1) return bytes[1] === 1
+  if (kind === 2) return doubleIn(bytes.subarray(1))
+  if (kind === 3) return textIn(Buffer.from(bytes).fill(2, 0, 1))
+  throw new Error('A value of an index is kept as its hash: rows cannot be counted by it.')
+}
+
+/** The text that `orderBytes` made bytes of, whatever follows. @throws Error for another value */
+export const textIn = (bytes: Buffer): string => {
+  if (bytes[0] !== 2) throw new Error('Rows are counted by stretches of texts alone.')
+  let end = 1
+  while (bytes[end] !== 0 || bytes[end + 1] === 255) end += bytes[end] === 0 ? 2 : 1
+  const text = bytes.toString('utf8', 1, end)
+  return text.includes('\0')
+    ? Buffer.from(bytes.toString('latin1', 1, end).replaceAll('\0\xff', '\0'), 'latin1').toString('utf8')
+    : text
+}
+
+const doubleIn = (bytes: Buffer): number => {
+  const double = Buffer.from(bytes)
+  if ((double[0] & 0x80) !== 0) double[0] ^= 0x80
+  else for (let i = 0; i < 8; i += 1) double[i] ^= 0xff
+  return double.readDoubleBE(0)
+}
+
 export const wordBytes = (word: string): Buffer => Buffer.from(word)
 
 /**

@@ -3,6 +3,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { type DataFolder, lockDataFolder } from '../data-folder.ts'
 import { KnownAnswers } from './answers.ts'
+import { countGroups } from './count.ts'
 import { Finder } from './find.ts'
 import type { JobResult } from './jobs.ts'
 import { idBytes, openTableEnvironment, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
@@ -10,13 +11,17 @@ import { packOne, packParts } from './pack.ts'
 import { checkQuestion } from './question.ts'
 import { openTableReaders, type TableReaders } from './readers.ts'
 import { RowReader } from './reads.ts'
+import type { FindSource } from './sets.ts'
 import { WriterThread } from './thread.ts'
 import { checkpointKey } from './writer.ts'
 import {
   type Checkpoint,
   type CheckpointMove,
+  type Conditions,
+  type Counted,
   type Find,
   type Found,
+  type Grouping,
   StaleCommit,
   type StoredRow,
   type TableStore,
@@ -98,24 +103,38 @@ class LmdbTableStore implements TableStore {
   }
 
   async find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>> {
+    checkQuestion(table, this.recordOf(table), question)
+    const answer = (source: FindSource): Promise<Found<R>> => new Finder(source, question, this.answers).find<R>()
+    const none = question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
+    return this.onSnapshot(table, scope, none, answer)
+  }
+
+  async countBy(
+    table: string,
+    scope: string,
+    questions: readonly Conditions[],
+    grouping: Grouping,
+  ): Promise<Counted[]> {
+    for (const question of questions) checkQuestion(table, this.recordOf(table), { ...question, limit: 1 })
+    const groups = (source: FindSource): Promise<Counted[]> => countGroups(source, questions, grouping, this.answers)
+    return this.onSnapshot(table, scope, [], groups)
+  }
+
+  /** What is made of one snapshot; `none` where nothing was ever stored under the scope. */
+  private async onSnapshot<Answer>(
+    table: string,
+    scope: string,
+    none: Answer,
+    answer: (source: FindSource) => Promise<Answer>,
+  ): Promise<Answer> {
     const record = this.recordOf(table)
     this.checkIsAsked(table)
-    checkQuestion(table, record, question)
     const transaction = this.env.root.useReadTransaction()
     try {
-      const number = this.reader.scopeNumber(scope)
-      if (number === undefined)
-        return question.total === true ? { rows: [], total: 0, next: null } : { rows: [], next: null }
-      const source = {
-        env: this.env,
-        readers: this.readers,
-        transaction,
-        record,
-        scope,
-        scopeNumber: number,
-        now: this.clock.now(),
-      }
-      return await new Finder(source, question, this.answers).find<R>()
+      const scopeNumber = this.reader.scopeNumber(scope)
+      if (scopeNumber === undefined) return none
+      const { env, readers } = this
+      return await answer({ env, readers, transaction, record, scope, scopeNumber, now: this.clock.now() })
     } finally {
       transaction.done()
     }

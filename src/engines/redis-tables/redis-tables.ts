@@ -3,8 +3,11 @@ import type { Examination } from '../examination.ts'
 import {
   type Checkpoint,
   type CheckpointMove,
+  type Conditions,
+  type Counted,
   type Find,
   type Found,
+  type Grouping,
   isRowId,
   type StoredRow,
   type TableStore,
@@ -13,6 +16,7 @@ import {
 import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
+import { countGroups } from './count.ts'
 import { Epoch } from './epoch.ts'
 import { examineServers } from './examine.ts'
 import { down } from './failures.ts'
@@ -117,6 +121,13 @@ class RedisTables implements TableStore {
     return this.steady(name, async (table) => {
       const place = { connection: this.connection, table, key: this.places.ofScope(table, scope), scope }
       return (await this.pages.find(place, question)) as Found<R>
+    })
+  }
+
+  countBy(name: string, scope: string, questions: readonly Conditions[], grouping: Grouping): Promise<Counted[]> {
+    return this.steady(name, (table) => {
+      const place = { connection: this.connection, table, key: this.places.ofScope(table, scope), scope }
+      return countGroups(place, (question) => this.find(name, scope, question), questions, grouping)
     })
   }
 

@@ -31,6 +31,17 @@ export const encoded = (value: unknown): Buffer => {
   return MISSING
 }
 
+/** The value that `encoded` made bytes of. */
+export const decoded = (bytes: Buffer): string | number | boolean => {
+  const [kind] = bytes
+  if (kind === NUMBER) return numberIn(bytes.subarray(1, 9))
+  if (kind !== TEXT) return kind === TRUE[0]
+  const inside = bytes.subarray(1, bytes.length - END.length)
+  return inside.includes(0)
+    ? Buffer.from(latin1(inside).replaceAll('\0\xff', '\0'), 'latin1').toString()
+    : inside.toString()
+}
+
 const textBytes = (text: string): Buffer =>
   text.includes('\0') ? Buffer.concat([textStart(text), END]) : Buffer.from(`\x02${text}\0\0`)
 
@@ -51,6 +62,13 @@ const numberBytes = (value: number): Buffer => {
   if (bytes[1] & 0x80) for (let i = 1; i < 9; i++) bytes[i] ^= 0xff
   else bytes[1] ^= 0x80
   return bytes
+}
+
+const numberIn = (bytes: Buffer): number => {
+  const double = Buffer.from(bytes)
+  if (double[0] & 0x80) double[0] ^= 0x80
+  else for (let i = 0; i < 8; i++) double[i] ^= 0xff
+  return double.readDoubleBE(0)
 }
 
 export const latin1 = (bytes: Buffer): string => bytes.toString('latin1')

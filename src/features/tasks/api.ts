@@ -12,6 +12,7 @@ import { servingLosers } from './lost-tasks.ts'
 import type { Move } from './moves.ts'
 import { placeOf } from './place.ts'
 import { task } from './task.ts'
+import { summaryRoute } from './summary.ts'
 import { taskUploadRoute } from './task-files.ts'
 import { timeIn } from './task-values.ts'
 import { TaskWriter } from './task-writer.ts'
@@ -27,6 +28,7 @@ export const taskRoutes = (
     ...task.routes(services, { writes: writer, conditions: taskConditions(services.tables), actions: moves(writer) }),
     ...taskBulkRoutes(services, writer),
     historyRoute(services),
+    summaryRoute(services),
     taskUploadRoute({ ...services, offlineMaxMs }, writer, services.uploads),
   ]
   return routes.map((one) => servingLosers(one, { ...services, offlineMaxMs, writer }))

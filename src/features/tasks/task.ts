@@ -31,6 +31,8 @@ import { COMPONENT_PARAMETERS, componentTermsOf } from './component-filters.ts'
 import { isNobodys } from './moves.ts'
 import {
   isOver,
+  LATE,
+  OPEN,
   OPEN_STATES,
   peopleOf,
   TASK_AUDIENCE,
@@ -58,7 +60,7 @@ const values: Field = {
 }
 
 /** What a task may be without. */
-const ABSENT = {
+export const ABSENT = {
   field: 'absent',
   of: [
     'teamId',
@@ -161,7 +163,7 @@ export const task = defineResource({
   hubField: 'hubId',
   audience: TASK_AUDIENCE,
   unique: 'externalId',
-  version: 7,
+  version: 8,
   indexes: {
     equality: [
       'state',
@@ -176,7 +178,7 @@ export const task = defineResource({
       'startedBy',
       'finishedBy',
       'componentTerms',
-      'isLate',
+      'timeliness',
       'tags',
       'people',
       'days',
@@ -263,11 +265,11 @@ const derivedOf = (values: JsonObject): JsonObject => {
   }
 }
 
-/** From when on it is late: finished after its window, or open past it. */
+/** A task is late that was finished after its window, or is open past it. */
 const lateness = ({ state, window, finishedAt }: TaskValues): JsonObject => {
   if (window === undefined || state === 'cancelled') return {}
-  if (state !== 'finished') return { openUntil: window.to }
-  return finishedAt !== undefined && finishedAt > window.to ? { isLate: true } : {}
+  if (state !== 'finished') return { timeliness: OPEN, openUntil: window.to }
+  return finishedAt !== undefined && finishedAt > window.to ? { timeliness: LATE } : {}
 }
 
 function keptWindow(value: unknown): JsonObject {

@@ -95,6 +95,16 @@ export interface TaskRow extends Row, TaskValues {
   createdAt: string
 }
 
+/** By what a task with a window is found: finished after it, or not over. */
+export const LATE = 'late'
+export const OPEN = 'open'
+
+/** Whether a task was finished after its window, or is open past it. */
+export const isLate = ({ state, window, finishedAt = '' }: TaskValues, now: string): boolean => {
+  if (window === undefined || state === 'cancelled') return false
+  return (state === 'finished' ? finishedAt : now) > window.to
+}
+
 export const isOver = ({ state }: Pick<TaskValues, 'state'>): boolean => state === 'finished' || state === 'cancelled'
 
 type TaskPeople = Pick<TaskValues, 'assigneeIds' | 'teamId'>

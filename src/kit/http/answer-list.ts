@@ -1,4 +1,4 @@
-import type { Find, Found, StoredRow, TableStore } from '../../engines/table-store.ts'
+import type { Conditions, Find, Found, StoredRow, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { assertShown, personalFields, withoutPersonal } from '../../kernel/hidden-fields.ts'
@@ -159,26 +159,47 @@ const walk = async (
   return { rows, stored: [], total, next: `${total}:${next}` }
 }
 
-/** Undefined where no row can match. */
-const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
-  const { query, range, ranges, words, sort } = request
-  const every = withAbsent(shape, request)
-  const where = whereOf(shape, request)
+/** What the query and the caller's sight ask of rows. */
+type Asking = Pick<ListRequest, 'caller' | 'query' | 'where' | 'every' | 'keep' | 'range' | 'ranges' | 'words'>
+
+/** The rows that a list would have: what the table is asked for, and what they must be beside. Undefined for none. */
+export const rowsAsked = (
+  shape: ListShape,
+  asking: Asking,
+): { conditions: Conditions; keep: ((row: Row) => boolean) | undefined } | undefined => {
+  const conditions = conditionsOf(shape, asking)
+  return conditions && { conditions, keep: keepOf(shape, asking) }
+}
+
+const conditionsOf = (shape: ListShape, asking: Asking): Conditions | undefined => {
+  const { query, range, ranges, words } = asking
+  const every = withAbsent(shape, asking)
+  const where = whereOf(shape, asking)
   if (where === undefined) return undefined
-  const sortBy =
-    query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
   return {
     where,
     ...(every !== undefined && { every }),
     range,
     ...(ranges !== undefined && { ranges }),
     ...(words === undefined ? { text: query.q } : { words }),
+  }
+}
+
+/** Undefined where no row can match. */
+const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
+  const { query, sort } = request
+  const conditions = conditionsOf(shape, request)
+  if (conditions === undefined) return undefined
+  const sortBy =
+    query.sortBy ?? (query.sortOrder === 'desc' && shape.sortable.includes('createdAt') ? 'createdAt' : undefined)
+  return {
+    ...conditions,
     ...(sortBy !== undefined && { sort: { field: shape.sorts?.[sortBy] ?? sortBy, order: query.sortOrder ?? 'asc' } }),
     ...(sort !== undefined && { sort }),
   }
 }
 
-const whereOf = (shape: ListShape, { caller, query, where }: ListRequest): Find['where'] | undefined => {
+const whereOf = (shape: ListShape, { caller, query, where }: Asking): Find['where'] | undefined => {
   const conditions: NonNullable<Find['where']> = {}
   for (const name of Object.keys(shape.filters)) {
     if (query[name] === undefined || shape.computed?.includes(name)) continue
@@ -227,7 +248,7 @@ const absencesOf = (shape: ListShape, { query, caller }: Pick<ListRequest, 'quer
 const isIndexed = ({ absent }: ListShape, { field, isAbsentOnly }: Asked): boolean =>
   isAbsentOnly && absent?.of.includes(field) === true
 
-const withAbsent = (shape: ListShape, request: ListRequest): Find['every'] => {
+const withAbsent = (shape: ListShape, request: Asking): Find['every'] => {
   const fields = absencesOf(shape, request).flatMap((one) => (isIndexed(shape, one) ? [one.field] : []))
   return shape.absent === undefined || fields.length === 0
     ? request.every
@@ -240,7 +261,7 @@ const hasAny = (row: Row, { where, field }: Asked): boolean => {
 }
 
 /** What a row must be beside what the table can be asked for; undefined where nothing is left. */
-const keepOf = (shape: ListShape, request: ListRequest): ((row: Row) => boolean) | undefined => {
+const keepOf = (shape: ListShape, request: Asking): ((row: Row) => boolean) | undefined => {
   const { query, caller } = request
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
   const absences = absencesOf(shape, request).filter((one) => !isIndexed(shape, one))
