@@ -1,5 +1,5 @@
 import { invalid } from '../../kernel/errors.ts'
-import { bool, key, newName, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
+import { bool, key, list, newName, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Row } from '../../kernel/table.ts'
 import { idFrom, isDerived } from '../../kit/commands/ids.ts'
@@ -44,6 +44,7 @@ export const tracker = defineResource(
       hubId: optional(reference('hubs')),
       teamId: optional(reference('teams')),
       externalId: optional(key({ max: EXTERNAL_ID_LENGTH_MAX })),
+      tags: optional(list(text({ max: 50 }), { max: 50, unique: true })),
     },
     fixed: ['externalId'],
     idFrom: { field: 'externalId', idOf: trackerIdOf },
@@ -78,11 +79,11 @@ export const tracker = defineResource(
     },
     permissions: { view: 'view/tracker', edit: 'edit/tracker' },
     hubField: 'hubIds',
-    version: 3,
+    version: 4,
     indexes: {
-      equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId'],
+      equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId', 'tags'],
       range: ['name'],
-      text: ['name', 'externalId'],
+      text: ['name', 'externalId', 'tags'],
     },
     filters: {
       hubId: {
@@ -91,7 +92,7 @@ export const tracker = defineResource(
         where: (hubIds) => ({ hubIds: hubIds as string[] }),
       },
     },
-    example: { name: 'Bus 12', kind: 'vehicle', hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c', externalId: 'bus-12' },
+    example: { name: 'Bus 12', kind: 'vehicle', hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c', externalId: 'bus-12', tags: ['night'] },
     checks: (write) => checkTracker(write),
   },
   trackerRows,

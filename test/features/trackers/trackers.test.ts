@@ -252,6 +252,28 @@ test('a link to the next page asks for the same fields, and lists filter by a na
   t.match((await call('GET', '/ingest-keys?autoCreate=true')).body, { total: 1, data: [{ name: 'key true' }] })
 })
 
+test('trackers have tags, to filter by and to search', async (t) => {
+  const { call } = await openTrackers(t)
+  const make = async (name: string, tags?: string[]) => (await call('POST', '/tracker', { name, tags })).body.data._id
+  const cold = await make('Van', ['cooled', 'night'])
+  const night = await make('Car', ['night'])
+  const none = await make('Bike')
+  const found = async (query: string): Promise<string[]> =>
+    (await call('GET', `/trackers?sortBy=name&sortOrder=asc&${query}`)).body.data.map(({ _id }: { _id: string }) => _id)
+  t.same(await found('tags=night'), [night, cold])
+  t.same(await found('tags=cooled&tags=other'), [cold])
+  t.same(await found('tags=null'), [none])
+  t.same(await found('q=cool'), [cold])
+  t.equal((await call('PATCH', `/tracker/${cold}`, { tags: ['day'] })).status, 200)
+  t.same(await found('tags=cooled'), [])
+  t.match(await call('PATCH', `/tracker/${cold}`, { tags: ['a', 'a'] }), {
+    status: 400,
+    body: { errors: [{ path: '/tags' }] },
+  })
+  t.equal((await call('PATCH', `/tracker/${cold}`, { tags: null })).status, 200)
+  t.notOk('tags' in (await call('GET', `/tracker/${cold}`)).body.data)
+})
+
 test('a deletion is answered when the position is forgotten: what is made anew begins without one', async (t) => {
   const { call, callRoute, devices, latest, log, clock } = await openTrackers(t)
   const [position, deletion] = ['pointsRecorded.v1', 'trackerDeleted.v1']
