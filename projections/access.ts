@@ -9,6 +9,7 @@ import {
   ACCESS_USERS,
   REVOCATIONS,
   type AccessIdentityRow,
+  type AccessOrganizationRow,
   type AccessRoleRow,
   type AccessUserRow,
   type RevocationRow,
@@ -42,7 +43,7 @@ const IDENTITY_TYPES = [
 /** What a token needs to know at each call: users, service accounts and their keys, roles, verified addresses and second factors, who asks for them, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
-  version: 6,
+  version: 7,
   tables: [
     ACCESS_USERS,
     ACCESS_SERVICES,
@@ -93,10 +94,16 @@ const identityPart = (type: string, data: RecordedEvent['data']): AccessIdentity
   return { hasSecondFactor: type === IDENTITY.factorConfirmed }
 }
 
+interface SecondFactorSettings {
+  requiresSecondFactor?: boolean
+  secondFactorFrom?: string
+}
+
 const applyOrganization = (event: RecordedEvent, rows: Rows): void => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
-  const { requiresSecondFactor } = (values.settings ?? {}) as { requiresSecondFactor?: boolean }
-  if (requiresSecondFactor === true) rows.put(ACCESS_ORGANIZATIONS.name, organizationId, organizationId, {})
+  const { requiresSecondFactor, secondFactorFrom: from } = (values.settings ?? {}) as SecondFactorSettings
+  const row: AccessOrganizationRow = from === undefined ? {} : { fromMs: Date.parse(from) }
+  if (requiresSecondFactor === true) rows.put(ACCESS_ORGANIZATIONS.name, organizationId, organizationId, row)
   else rows.delete(ACCESS_ORGANIZATIONS.name, organizationId, organizationId)
 }
 

@@ -195,9 +195,12 @@ export class Connection {
     this.cancelTimer()
     const caller = this.credential?.caller
     if (this.isClosed || caller?.kind !== 'user') return
-    const leftMs = caller.expiresAt - this.options.clock.now()
+    const now = this.options.clock.now()
+    const leftMs = caller.expiresAt - now
     if (leftMs <= 0) return this.close(CLOSE.unauthenticated, 'the token has expired')
-    this.cancelTimer = this.options.clock.after(Math.min(leftMs, TIMER_MS_MAX), () => this.watchExpiry())
+    const dueMs = (caller.secondFactorDueMs ?? Number.POSITIVE_INFINITY) - now
+    if (dueMs <= 0) return void this.lookUp()
+    this.cancelTimer = this.options.clock.after(Math.min(leftMs, dueMs, TIMER_MS_MAX), () => this.watchExpiry())
   }
 
   private sendError(code: string, message: string): void {

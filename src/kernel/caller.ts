@@ -33,6 +33,8 @@ export interface UserCaller {
   teamIds: readonly string[]
   /** The organization asks for a second factor. */
   isSecondFactorRequired?: boolean
+  /** It will ask for one that the user lacks, from then on; ms since the epoch. */
+  secondFactorDueMs?: number
   hasSecondFactor?: boolean
 }
 

@@ -74,7 +74,10 @@ test('signing in on the page: back from Microsoft, and with a second factor', { 
   const roleId = (await ask(service, 'GET', '/roles?key=planner', { token })).data[0]._id
   const planner = { name: 'Planner', email: `planner.${email}`, password: PASSWORD, roleId, hubId: [hubId] }
   await ask(service, 'POST', '/user', { token, body: planner })
-  await ask(service, 'PATCH', '/organization/settings', { token, body: { requiresSecondFactor: true } })
+  await ask(service, 'PATCH', '/organization/settings', {
+    token,
+    body: { requiresSecondFactor: true, secondFactorFrom: 0 },
+  })
   await signIn(planner.email, PASSWORD)
   await page.waitForSelector('#factor-part:not([hidden])')
   const theirs = (await page.textContent('#factor-secret')) ?? ''

@@ -11,6 +11,7 @@ import {
   ACCESS_USERS,
   REVOCATIONS,
   type AccessIdentityRow,
+  type AccessOrganizationRow,
   type AccessRoleRow,
   type AccessUserRow,
   type RevocationRow,
@@ -40,7 +41,7 @@ export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServic
     const [user, revoked, demanding] = await Promise.all([
       tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
       tables.get<RevocationRow>(REVOCATIONS.name, organizationId, jti),
-      tables.get(ACCESS_ORGANIZATIONS.name, organizationId, organizationId),
+      tables.get<AccessOrganizationRow>(ACCESS_ORGANIZATIONS.name, organizationId, organizationId),
     ])
     const isRefused = revoked !== undefined && !mayBeRevoked
     if (user?.status !== 'active' || isRefused) throw new Failure('unauthenticated')
@@ -50,8 +51,11 @@ export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServic
       identityOf(tables, user),
     ])
     const caller = userCaller({ organizationId, userId, jti, expiresAt }, user, role, identity)
-    caller.isSecondFactorRequired = demanding !== undefined
+    const { fromMs = Number.NEGATIVE_INFINITY } = demanding ?? {}
+    const isDue = fromMs <= clock.now()
+    caller.isSecondFactorRequired = demanding !== undefined && isDue
     caller.hasSecondFactor = identity?.hasSecondFactor === true
+    if (demanding !== undefined && !isDue && !caller.hasSecondFactor) caller.secondFactorDueMs = fromMs
     return caller
   }
   return {

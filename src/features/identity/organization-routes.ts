@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import { integer, objectSchema, optional, patchSchema } from '../../kernel/schema.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
 import { chooseFields, FIELDS_QUERY } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { assertNewNames } from '../../kit/resource/new-names.ts'
@@ -27,7 +27,7 @@ const settingsAnswer: Answer = {
     data: answered(
       'OrganizationSettings',
       Object.fromEntries(Object.entries(VERSIONED).map(([name, { schema }]) => [name, schema])),
-      ['requiresSecondFactor'],
+      ['requiresSecondFactor', 'secondFactorFrom'],
     ),
   }),
   example: { status: true, data: { ...SETTINGS_DEFAULT, version: 1 } },
@@ -130,6 +130,7 @@ const writeSettings = async (
     const { name, settings, version } = await loadOrganization(context, organizationId)
     const changed = next(settings)
     assertValid(settingsCheck, changed)
+    assertDemanded(request.body, changed)
     const body = { name, settings: withDefaults(SETTINGS_FIELDS, changed) }
     try {
       return await context.organizations.change(originOf(request), {
@@ -143,6 +144,12 @@ const writeSettings = async (
       if (!isOvertaken || tries === TRIES) throw error
     }
   }
+}
+
+/** @throws Failure invalid for a day of what is not demanded */
+const assertDemanded = ({ secondFactorFrom }: JsonObject, { requiresSecondFactor }: JsonObject): void => {
+  if (secondFactorFrom !== undefined && secondFactorFrom !== null && requiresSecondFactor !== true)
+    throw invalid('/secondFactorFrom', 'needs requiresSecondFactor')
 }
 
 const amend = (context: IdentityContext, request: RouteRequest<object, JsonObject>, body: JsonObject) => {

@@ -7,10 +7,15 @@ import {
   newName,
   object,
   optional,
+  time,
   timeZone,
   withDefault,
 } from '../../kernel/schema.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { ORGANIZATIONS_TABLE } from './views.ts'
 
@@ -19,8 +24,9 @@ export const SETTINGS_FIELDS = {
   currency: withDefault(currency(), 'EUR'),
   timeZone: withDefault(timeZone(), 'UTC'),
   configuration: withDefault(anyObject(), {}),
-  /** Whoever has no second factor may do nothing but set one up. */
+  /** From that day on, whoever has no second factor may do nothing but set one up. */
   requiresSecondFactor: optional(bool()),
+  secondFactorFrom: optional(time()),
 }
 
 export const SETTINGS_DEFAULT = { language: 'en', currency: 'EUR', timeZone: 'UTC', configuration: {} }
@@ -39,9 +45,37 @@ export const organization = defineResource({
     uses: optional({ schema: { ...AMOUNTS, description: 'How much of it the organization has.' } }),
   },
   internal: { logoBytes: optional(integer({ min: 0 })) },
+  keep: async ({ values, before, now }) => ({ ...values, settings: keptSettings(values, before, now) }),
+  checks: async (write) => assertMayDemand(write),
   permissions: { view: 'view/organization', edit: 'edit/organization' },
   example: { name: 'Green Couriers' },
 })
+
+const DEMAND_AFTER_MS = 7 * 86_400_000
+
+const settingsOf = (values: JsonObject | undefined): JsonObject => (values?.settings ?? {}) as JsonObject
+
+/** With the day from which a second factor is asked for: a week from now, where nobody names another. */
+const keptSettings = (values: JsonObject, before: JsonObject | undefined, now: number): JsonObject => {
+  const { secondFactorFrom, ...settings } = settingsOf(values)
+  if (settings.requiresSecondFactor !== true) return settings
+  const known = settingsOf(before)
+  const isNew = known.requiresSecondFactor !== true
+  const from = secondFactorFrom ?? (isNew ? formatTime(now + DEMAND_AFTER_MS) : known.secondFactorFrom)
+  // Where it was asked for before there was such a day, it is asked for already.
+  return from === undefined
+    ? settings
+    : { ...settings, secondFactorFrom: formatTime(new Date(from as string | number).getTime()) }
+}
+
+/** Nobody demands of all what they lack themselves: they would be locked out first. @throws Failure conflict */
+const assertMayDemand = ({ values, before, caller }: WriteContext): void => {
+  const { requiresSecondFactor, secondFactorFrom } = settingsOf(values)
+  if (requiresSecondFactor !== true || caller === undefined || caller.hasSecondFactor === true) return
+  const known = settingsOf(before)
+  if (known.requiresSecondFactor === true && known.secondFactorFrom === secondFactorFrom) return
+  throw new Failure('conflict', { message: 'Set up a second factor of your own before you demand it of everybody.' })
+}
 
 /** The row as it is answered. */
 export const shownOrganization = ({ logoBytes: _internal, ...row }: Row): Row => ({ logo: null, ...row })

@@ -31,7 +31,7 @@ const RECOVERY_EXAMPLE = ['4f9k2-x7m3q', 'r8w1c-p5d6n']
 const answer = (description: string, title: string, properties: { [name: string]: JsonSchema }, example: object) => ({
   200: {
     description,
-    schema: envelope({ data: answered(title, properties, ['warning']) }),
+    schema: envelope({ data: answered(title, properties, ['warning', 'due']) }),
     example: { status: true, data: example },
   },
 })
@@ -70,18 +70,17 @@ const readRoute = (context: IdentityContext): Route =>
       {
         isOn: { type: 'boolean' },
         isRequired: { type: 'boolean', description: 'The organization asks for it.' },
+        due: { ...DATE_TIME, description: 'From then on the organization asks for it.' },
         recoveryCodesLeft: { type: 'integer' },
       },
       { isOn: true, isRequired: false, recoveryCodesLeft: 10 },
     ),
     handler: async (request) => {
       const { factor } = (await personOf(context, request)).state
-      const { isSecondFactorRequired: isRequired = false } = userOf(request)
-      return {
-        body: {
-          data: { isOn: factor !== undefined, isRequired, recoveryCodesLeft: factor?.recoveryHashes.length ?? 0 },
-        },
-      }
+      const { isSecondFactorRequired: isRequired = false, secondFactorDueMs: dueMs } = userOf(request)
+      const due = dueMs === undefined ? {} : { due: formatTime(dueMs) }
+      const recoveryCodesLeft = factor?.recoveryHashes.length ?? 0
+      return { body: { data: { isOn: factor !== undefined, isRequired, ...due, recoveryCodesLeft } } }
     },
   })
 

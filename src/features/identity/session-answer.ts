@@ -3,15 +3,22 @@ import type { Row } from '../../kernel/table.ts'
 import { chooseFields } from '../../kit/http/list-query.ts'
 import { rowSchema } from '../../kit/resource/declaration.ts'
 import { listShape } from '../../kit/resource/rows.ts'
-import { answered, envelope, UUID } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, envelope, UUID } from '../../kit/http/page-members.ts'
 import { exampleRow } from '../../kit/resource/answers.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import type { Answer } from '../../kit/http/route.ts'
 import type { IdentityContext } from './context.ts'
 import { openMemberships } from './identity.ts'
 import type { IdentityState } from './identity-state.ts'
 import type { SignedToken } from './tokens.ts'
 import { OWN_USER, user, type UserRow } from './user.ts'
-import { ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from './views.ts'
+import {
+  ACCESS_ORGANIZATIONS,
+  type AccessOrganizationRow,
+  ORGANIZATIONS_TABLE,
+  ROLES_TABLE,
+  USERS_TABLE,
+} from './views.ts'
 
 export interface OrganizationItem {
   userId: string
@@ -70,6 +77,19 @@ export const sessionBody = (
   organizations,
 })
 
+/** From when on the organization asks for a second factor that the person lacks. */
+export const secondFactorDue = async (
+  { services: { tables } }: Pick<IdentityContext, 'services'>,
+  organizationId: string,
+  { factor }: Pick<IdentityState, 'factor'>,
+  now: number,
+): Promise<{ secondFactorDue?: string }> => {
+  if (factor !== undefined) return {}
+  const row = await tables.get<AccessOrganizationRow>(ACCESS_ORGANIZATIONS.name, organizationId, organizationId)
+  const { fromMs = now } = row ?? {}
+  return fromMs <= now ? {} : { secondFactorDue: formatTime(fromMs) }
+}
+
 const ORGANIZATIONS: JsonSchema = {
   type: 'array',
   items: answered('Membership', {
@@ -99,14 +119,22 @@ export const organizationsAnswer: Answer = {
   example: { status: true, data: [EXAMPLE_ITEM] },
 }
 
+const SECOND_FACTOR_DUE: JsonSchema = {
+  ...DATE_TIME,
+  description: 'From then on the organization asks for a second factor, which the caller does not have yet.',
+}
+
+const SESSION_MEMBERS = envelope({
+  token: { type: 'string', description: 'The access token.' },
+  expires_in: { type: 'integer', description: 'Seconds.' },
+  data: rowSchema(OWN_USER),
+  organizations: ORGANIZATIONS,
+})
+
 const SESSION: JsonSchema = {
   title: 'Session',
-  ...envelope({
-    token: { type: 'string', description: 'The access token.' },
-    expires_in: { type: 'integer', description: 'Seconds.' },
-    data: rowSchema(OWN_USER),
-    organizations: ORGANIZATIONS,
-  }),
+  ...SESSION_MEMBERS,
+  properties: { ...(SESSION_MEMBERS.properties as object), secondFactorDue: SECOND_FACTOR_DUE },
 }
 
 /** The answer of an operation that issues a token. */

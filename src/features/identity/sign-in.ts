@@ -10,7 +10,7 @@ import { takeCode } from './factor-codes.ts'
 import { loginOrder } from './identity.ts'
 import { issueToken } from './issue-token.ts'
 import type { Person } from './people.ts'
-import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
+import { organizationItems, secondFactorDue, sessionAnswer, sessionBody } from './session-answer.ts'
 import { isFirstUse } from './single-use.ts'
 import { type UserRow, withoutRunOut } from './user.ts'
 import { USERS_TABLE } from './views.ts'
@@ -163,7 +163,10 @@ const beginSession = async (
   const issued = await issueToken(context, request, subject)
   const organizations = await organizationItems(context, state, organizationId)
   return {
-    body: sessionBody('Welcome.', issued.signed, withoutRunOut(member, now), organizations),
+    body: {
+      ...sessionBody('Welcome.', issued.signed, withoutRunOut(member, now), organizations),
+      ...(await secondFactorDue(context, organizationId, person.state, now)),
+    },
     headers: issued.headers,
     wrote: allWrote(accessed, issued.wrote),
     secret: true,

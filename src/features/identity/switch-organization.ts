@@ -5,7 +5,7 @@ import { route, type Reply, type Route, type RouteRequest } from '../../kit/http
 import { allWrote } from '../../kit/commands/wrote.ts'
 import { SESSION_MEMBER, type SessionMember } from './browser-cookie.ts'
 import type { IdentityContext } from './context.ts'
-import { organizationItems, sessionAnswer, sessionBody } from './session-answer.ts'
+import { organizationItems, secondFactorDue, sessionAnswer, sessionBody } from './session-answer.ts'
 import { exchangeToken } from './issue-token.ts'
 import { memberFor } from './sign-in.ts'
 import { withoutRunOut } from './user.ts'
@@ -57,7 +57,10 @@ const switchOrganization = async (
   const inBrowser = body.session === 'cookie'
   const { signed, wrote, headers } = await exchangeToken(context, request, { userId, organizationId, jti, inBrowser })
   return {
-    body: sessionBody('Welcome.', signed, withoutRunOut(member, now), organizations),
+    body: {
+      ...sessionBody('Welcome.', signed, withoutRunOut(member, now), organizations),
+      ...(await secondFactorDue(context, organizationId, person.state, now)),
+    },
     headers,
     wrote: allWrote(accessed, wrote),
     secret: true,

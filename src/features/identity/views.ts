@@ -41,7 +41,12 @@ export type AccessIdentityRow = {
 }
 
 /** Organizations that ask for a second factor, each in its own scope. */
-export const ACCESS_ORGANIZATIONS: TableDeclaration = { name: 'access-organizations', version: 1 }
+export const ACCESS_ORGANIZATIONS: TableDeclaration = { name: 'access-organizations', version: 2 }
+
+export type AccessOrganizationRow = {
+  /** From when on, ms since the epoch; absent where it was asked for before there was such a day. */
+  fromMs?: number
+}
 
 /**
  * Revoked tokens by organization and `jti`, until they would have ended or their user is gone. They live with the users: no

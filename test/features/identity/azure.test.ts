@@ -183,7 +183,8 @@ test('whoever signs in with their tenant gives their second factor too, and sets
   const world = await withProvider(t)
   const { signInAs, exchange, session, user, owner, call, clock } = world
   await enrol(world, owner)
-  t.equal((await owner.call('PATCH', '/organization/settings', { requiresSecondFactor: true })).status, 200)
+  const demanded = { requiresSecondFactor: true, secondFactorFrom: clock.now() }
+  t.equal((await owner.call('PATCH', '/organization/settings', demanded)).status, 200)
   const own = session(await exchange(await signInAs()), user.email)
   t.match(await own.call('GET', '/user'), { status: 403, body: { code: 'second_factor_required' } })
   const begun = await own.call('POST', '/auth/second-factor', {})

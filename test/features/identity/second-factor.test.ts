@@ -5,6 +5,8 @@ import { issuedToken, openIdentity, PASSWORD, type Session } from '../../support
 import { codeAt, enrol } from '../../support/second-factor.ts'
 import { until } from '../../support/service.ts'
 
+const DAY_MS = 86_400_000
+
 const NEW = 'Another-horse-8-battery'
 const STEP_MS = 30_000
 
@@ -319,7 +321,9 @@ test('an organization that asks for it opens to nobody without', async (t) => {
   const field = await login(email)
   await enrol(world, owner)
   accessChanges.length = 0
-  t.equal((await owner.call('PATCH', '/organization/settings', { requiresSecondFactor: true })).status, 200)
+  const now = new Date(world.clock.now()).toISOString()
+  const demanded = { requiresSecondFactor: true, secondFactorFrom: now }
+  t.equal((await owner.call('PATCH', '/organization/settings', demanded)).status, 200)
   await until('the demand to be heard', () => accessChanges.some((change) => change.userId === undefined))
   const refused = { status: 403, body: { code: 'second_factor_required' } }
   for (const [method, url, body] of [
@@ -343,6 +347,41 @@ test('an organization that asks for it opens to nobody without', async (t) => {
   t.equal((await later.call('POST', '/auth/logout')).status, 200)
   t.equal((await owner.call('PUT', '/organization/settings', { language: 'pl' })).status, 200)
   t.equal((await (await login(email)).call('GET', '/user')).status, 200, 'no longer asked for')
+})
+
+test('only who has one demands it, and it is due a week later unless another day is named', async (t) => {
+  const world = await openIdentity(t, { tokenTtlMs: 30 * DAY_MS })
+  const { clock, login, roleId, signup } = world
+  const owner = await signup()
+  const email = `field.${owner.email}`
+  await owner.call('POST', '/user', {
+    ...{ name: 'F', email, password: PASSWORD, roleId: await roleId(owner, 'fieldUser') },
+  })
+  const demand = (body: object) => owner.call('PATCH', '/organization/settings', body)
+  const lacking = { status: 409, body: { code: 'conflict', message: /second factor of your own/ } }
+  t.match(await demand({ requiresSecondFactor: true }), lacking)
+  t.match(await owner.call('PUT', '/organization/settings', { requiresSecondFactor: true }), lacking)
+  t.match(await owner.call('PATCH', '/organization', { settings: { requiresSecondFactor: true } }), lacking)
+  t.equal((await demand({ language: 'pl' })).status, 200, 'nobody is locked out')
+  await enrol(world, owner)
+  const week = new Date(clock.now() + 7 * DAY_MS).toISOString()
+  t.match((await demand({ requiresSecondFactor: true })).body.data, { secondFactorFrom: week })
+  clock.advance(DAY_MS)
+  t.match((await demand({ requiresSecondFactor: true, language: 'de' })).body.data, { secondFactorFrom: week })
+  const field = await login(email)
+  t.equal(field.body.secondFactorDue, week, 'a login says so')
+  t.match((await field.call('GET', '/auth/second-factor')).body.data, { isOn: false, isRequired: false, due: week })
+  t.equal((await field.call('GET', '/user')).status, 200)
+  clock.advance(6 * DAY_MS - 1)
+  t.equal((await field.call('GET', '/user')).status, 200, 'until that day')
+  clock.advance(1)
+  t.match(await field.call('GET', '/user'), { status: 403, body: { code: 'second_factor_required' } })
+  t.notOk('secondFactorDue' in (await login(email)).body)
+  const day = new Date(clock.now() + 3 * DAY_MS).toISOString()
+  t.match((await demand({ secondFactorFrom: Date.parse(day) })).body.data, { secondFactorFrom: day })
+  t.equal((await field.call('GET', '/user')).status, 200, 'on another day')
+  t.notOk('secondFactorFrom' in (await demand({ requiresSecondFactor: false })).body.data)
+  t.match(await demand({ secondFactorFrom: day }), { status: 400, body: { errors: [{ path: '/secondFactorFrom' }] } })
 })
 
 test('an administrator takes it off under the rules for passwords', async (t) => {

@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import { openIdentity, type Session } from '../../support/open-identity.ts'
+import { enrol } from '../../support/second-factor.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -176,10 +177,13 @@ test('a change of role, hubs or existence is told to open connections, and is wh
 })
 
 test('no second factor is asked of a program', async (t) => {
-  const { owner, program, roleOf, account } = await openPrograms(t)
+  const { owner, program, roleOf, account, ...world } = await openPrograms(t)
   const { key } = await account({
     roleId: await roleOf('Reader', ['view/hub', 'edit/organization', 'view/organization']),
   })
-  await owner.call('PATCH', '/organization/settings', { requiresSecondFactor: true })
+  const demanded = { requiresSecondFactor: true, secondFactorFrom: world.clock.now() }
+  t.equal((await program(key)('PATCH', '/organization/settings', demanded)).status, 409, 'nor may it demand one')
+  await enrol(world, owner)
+  t.equal((await owner.call('PATCH', '/organization/settings', demanded)).status, 200)
   t.equal((await program(key)('GET', '/hubs')).status, 200)
 })
