@@ -17,6 +17,7 @@ COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/package.json /app/LICENSE /app/CHANGELOG.md ./
 COPY --from=build /app/dist/src dist/src
 COPY --from=build /app/dist/projections dist/projections
+COPY --from=build /app/dist/console dist/console
 COPY --from=build /app/src/web src/web
 COPY --from=build /app/src/features/tiles/base.pmtiles src/features/tiles/base.pmtiles
 COPY --from=build /app/demo demo

@@ -70,7 +70,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       routes: [
         ...roles.flatMap(({ routes = [] }) => routes),
         ...operationsRoutes({ metrics, health, isReady: () => isReady }),
-        ...(config.roles.includes('api') ? pageRoutes(() => demoLogin) : []),
+        ...(config.roles.includes('api') ? pageRoutes(() => demoLogin, config) : []),
       ],
       channels: roles.flatMap(({ channels = [] }) => channels),
     })

@@ -1,18 +1,17 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { JsonSchema } from '../kernel/json.ts'
 import { route, type Route } from '../kit/http/route.ts'
+import { staticFiles } from '../kit/http/static-files.ts'
 
 const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
-/** Compiled: it imports nothing, so that the browser takes it as it is. */
-const WORDS = fileURLToPath(new URL('../kernel/words.js', import.meta.url))
-const require = createRequire(import.meta.url)
-const MAPLIBRE = require.resolve('maplibre-gl/package.json').replace(/package\.json$/, 'dist/')
+/** What `scripts/build-console.mjs` makes of src/console. */
+const CONSOLE = fileURLToPath(new URL('../../console/', import.meta.url))
 
-/** Nothing from outside, no inline code; MapLibre paints with a worker of its own file and sets styles by script. */
+/** Nothing from outside, no inline code; the console works in files of its own and sets styles by script. */
 const POLICY =
   "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const HEADERS = { 'content-security-policy': POLICY, 'referrer-policy': 'no-referrer' }
 
 /** What links in mails lead to, by the operation that shows it. */
 const ACCOUNT_PAGES = {
@@ -24,26 +23,7 @@ const ACCOUNT_PAGES = {
 
 const FILES = [
   { path: '/web/account.js', file: `${HERE}account.js`, type: 'text/javascript', operationId: 'getAccountScript' },
-  { path: '/web/app.js', file: `${HERE}app.js`, type: 'text/javascript', operationId: 'getPageScript' },
-  { path: '/web/geometry.js', file: `${HERE}geometry.js`, type: 'text/javascript', operationId: 'getPageGeometry' },
-  { path: '/web/live.js', file: `${HERE}live.js`, type: 'text/javascript', operationId: 'getPageLive' },
-  { path: '/web/map.js', file: `${HERE}map.js`, type: 'text/javascript', operationId: 'getPageMap' },
-  { path: '/web/sign-in.js', file: `${HERE}sign-in.js`, type: 'text/javascript', operationId: 'getPageSignIn' },
-  { path: '/web/words.js', file: WORDS, type: 'text/javascript', operationId: 'getPageWords' },
   { path: '/web/style.css', file: `${HERE}style.css`, type: 'text/css', operationId: 'getPageStyle' },
-  {
-    path: '/web/maplibre-gl.js',
-    file: `${MAPLIBRE}maplibre-gl-csp.js`,
-    type: 'text/javascript',
-    operationId: 'getMapScript',
-  },
-  {
-    path: '/web/maplibre-gl-worker.js',
-    file: `${MAPLIBRE}maplibre-gl-csp-worker.js`,
-    type: 'text/javascript',
-    operationId: 'getMapWorker',
-  },
-  { path: '/web/maplibre-gl.css', file: `${MAPLIBRE}maplibre-gl.css`, type: 'text/css', operationId: 'getMapStyle' },
 ]
 
 export interface DemoLogin {
@@ -53,12 +33,21 @@ export interface DemoLogin {
   isPublic: boolean
 }
 
-/** The page at `/`: the fleet, live, by the public API alone. `demoLogin` fills its form in while the demo runs. */
-export const pageRoutes = (demoLogin: () => DemoLogin | undefined): Route[] => [
+/** Ages of trackers by which the console tells their state. */
+export interface TrackerAges {
+  staleAfterMs: number
+  offlineAfterMs: number
+}
+
+/** The console at `/`: it uses the public API alone. `demoLogin` fills its form in while the demo runs. */
+export const pageRoutes = (demoLogin: () => DemoLogin | undefined, ages: TrackerAges): Route[] => [
   fileRoute('/', 'getPage', 'text/html; charset=utf-8', ({ isLocal }) => {
     const login = demoLogin()
-    return pageWith(login !== undefined && (login.isPublic || isLocal) ? login : undefined)
+    return pageWith(ages, login !== undefined && (login.isPublic || isLocal) ? login : undefined)
   }),
+  ...(existsSync(`${CONSOLE}assets`)
+    ? [staticFiles({ folder: `${CONSOLE}assets`, path: '/assets', operationId: 'getPageAsset', headers: HEADERS })]
+    : []),
   ...Object.entries(ACCOUNT_PAGES).map(([path, operationId]) => ({
     ...fileRoute(path, operationId, 'text/html; charset=utf-8', () => accountPage),
     summary: 'A page that links in mails lead to',
@@ -77,17 +66,17 @@ const TOKEN_QUERY: JsonSchema = {
   additionalProperties: false,
 }
 
-const page = readFileSync(`${HERE}index.html`, 'utf8')
+const page = existsSync(`${CONSOLE}index.html`)
+  ? readFileSync(`${CONSOLE}index.html`, 'utf8')
+  : '<!doctype html><title>Waymark</title><p>The console has not been built: run npm run build, and start again.</p>'
 
-const pageWith = (login: DemoLogin | undefined): Buffer => {
-  const content =
-    login === undefined
-      ? ''
-      : JSON.stringify({ email: login.email, password: login.password })
-          .replaceAll('&', '&amp;')
-          .replaceAll('"', '&quot;')
-          .replaceAll('<', '&lt;')
-  return Buffer.from(page.replace('name="demo-login" content=""', () => `name="demo-login" content="${content}"`))
+const pageWith = ({ staleAfterMs, offlineAfterMs }: TrackerAges, login: DemoLogin | undefined): Buffer => {
+  const demoLogin = login && { email: login.email, password: login.password }
+  const content = JSON.stringify({ staleAfterMs, offlineAfterMs, demoLogin })
+    .replaceAll('&', '&amp;')
+    .replaceAll('"', '&quot;')
+    .replaceAll('<', '&lt;')
+  return Buffer.from(page.replace('name="waymark" content=""', () => `name="waymark" content="${content}"`))
 }
 
 const fileRoute = (
@@ -107,10 +96,9 @@ const fileRoute = (
     answers: { 200: { description: 'The file', contentType: type } },
     handler: async (request) => ({
       headers: {
+        ...HEADERS,
         'content-type': type,
-        'content-security-policy': POLICY,
         'cache-control': 'no-cache',
-        'referrer-policy': 'no-referrer',
       },
       stream: chunksOf(bytes(request)),
     }),

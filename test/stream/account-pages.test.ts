@@ -57,8 +57,8 @@ test('whoever opens the link of a mail in a browser can follow it', { skip, time
   t.equal((await call(service, 'POST', '/auth/login', { body })).status, 200)
 
   await fill(await linkTo(email, 'verify-email'), { password: PASSWORD })
-  await page.waitForSelector('#view:not([hidden])')
-  t.equal(await page.isVisible('#login'), false, 'the link of a sign-up leaves its owner signed in')
+  await page.getByRole('list', { name: 'Trackers' }).waitFor()
+  t.equal(await page.getByLabel('Password').isVisible(), false, 'the link of a sign-up leaves its owner signed in')
   t.equal(await page.evaluate('sessionStorage.length'), 0, 'the token stays in no storage')
   t.equal((await call(service, 'POST', '/auth/login', { body: { email, password: PASSWORD } })).status, 200)
   t.same(complaints, [])

@@ -106,7 +106,7 @@ test('at an origin of their own add-ons run, and nothing else answers', { skip, 
   const got = await framed(page, frameUrl)
   t.match(got, { origin, parent: /^refused/, document: /^refused/, cookie: '', users: /^refused/ })
   t.not(got.own, TOKEN)
-  for (const path of ['/', '/api/v3/permissions', '/openapi.json', '/readyz', '/web/app.js'])
+  for (const path of ['/', '/api/v3/permissions', '/openapi.json', '/readyz', '/web/account.js'])
     t.equal((await call({ url: origin }, 'GET', `/${path}`, { token })).status, 404, `${path} is not there`)
   t.equal((await call({ url: origin }, 'GET', files[0].path.slice('/api/v3'.length))).status, 200)
 })

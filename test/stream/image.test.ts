@@ -73,7 +73,7 @@ test('the image has all that the service needs, and starts on the embedded engin
   )
   t.equal(said('the demo cannot run'), undefined)
   const { url } = said('listening')
-  for (const path of ['/', '/web/app.js', '/web/maplibre-gl.js', '/healthz', '/readyz'])
+  for (const path of ['/', '/web/account.js', '/healthz', '/readyz'])
     t.equal((await fetch(url + path)).status, 200, path)
   const health = /"(fetch.*)"\]/.exec(stage.find((line) => line.startsWith('HEALTHCHECK ')) ?? '')?.[1] ?? ''
   const check = spawn(process.execPath, ['-e', health], { env: { WAYMARK_PORT: new URL(url).port } })

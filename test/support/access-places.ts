@@ -29,16 +29,8 @@ export const PUBLIC = [
   'readOpenApi',
   'readAsyncApi',
   'getPage',
-  'getPageScript',
-  'getPageGeometry',
-  'getPageLive',
-  'getPageMap',
-  'getPageSignIn',
+  'getPageAsset',
   'getPageStyle',
-  'getPageWords',
-  'getMapScript',
-  'getMapWorker',
-  'getMapStyle',
 ]
 
 /** Answer the machine that the service runs on, or the metrics token. */

@@ -11,7 +11,7 @@ import { ask, signUp, startService, until } from '../support/service.ts'
 const PASSWORD = 'Another-horse-8-battery'
 const STEP_MS = 30_000
 
-test('signing in on the page: back from Microsoft, and with a second factor', { skip, timeout: 900_000 }, async (t) => {
+test('signing in: back from Microsoft, and with a second factor', { skip, timeout: 900_000 }, async (t) => {
   const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const { token, email, password, organizationId, hubId } = await signUp(service)
@@ -21,13 +21,15 @@ test('signing in on the page: back from Microsoft, and with a second factor', { 
   page.setDefaultTimeout(240_000)
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
-  const shown = () => page.waitForSelector('#view:not([hidden])')
+  const shown = () => page.getByRole('list', { name: 'Trackers' }).waitFor()
+  const button = (name: string) => page.getByRole('button', { name })
+  const problem = page.locator('.problem:not(:empty)')
   const signIn = async (as: string, secret: string): Promise<void> => {
     await page.goto('about:blank')
     await page.goto(service.url)
     await page.fill('[name=email]', as)
     await page.fill('[name=password]', secret)
-    await page.click('#sign-in')
+    await button('Sign in').click()
   }
 
   let identityId = ''
@@ -50,25 +52,25 @@ test('signing in on the page: back from Microsoft, and with a second factor', { 
   await page.goBack()
   t.notMatch(page.url(), 'code=', 'and what the browser goes back to')
   await page.goto(`${service.url}/#code=${code}`)
-  await page.waitForSelector('#problem:not(:empty)')
-  t.ok(await page.isVisible('#password-part'), 'it serves once')
+  await problem.waitFor()
+  t.ok(await page.getByLabel('Password').isVisible(), 'it serves once')
   t.notMatch(page.url(), 'code=')
   await page.goto('about:blank')
   await page.goto(`${service.url}/#error=forbidden`)
-  await page.waitForSelector('#problem:not(:empty)')
-  t.match(await page.textContent('#problem'), 'The sign-in did not work')
+  await problem.waitFor()
+  t.match(await problem.textContent(), 'The sign-in did not work')
 
   const { secret } = (await ask(service, 'POST', '/auth/second-factor', { token, body: { password } })).data
   const body = { code: codeAt(secret, Date.now()) }
   await ask(service, 'POST', '/auth/second-factor/confirm', { token, body })
   await signIn(email, password)
-  await page.waitForSelector('#code-part:not([hidden])')
-  t.notOk(await page.isVisible('#password-part'))
+  await page.waitForSelector('[name=code]')
+  t.notOk(await page.getByLabel('Password').isVisible())
   await page.fill('[name=code]', '000000')
-  await page.click('#sign-in')
-  await page.waitForSelector('#problem:not(:empty)')
+  await button('Sign in').click()
+  await problem.waitFor()
   await page.fill('[name=code]', codeAt(secret, Date.now() + STEP_MS))
-  await page.click('#sign-in')
+  await button('Sign in').click()
   await shown()
 
   const roleId = (await ask(service, 'GET', '/roles?key=planner', { token })).data[0]._id
@@ -79,14 +81,15 @@ test('signing in on the page: back from Microsoft, and with a second factor', { 
     body: { requiresSecondFactor: true, secondFactorFrom: 0 },
   })
   await signIn(planner.email, PASSWORD)
-  await page.waitForSelector('#factor-part:not([hidden])')
-  const theirs = (await page.textContent('#factor-secret')) ?? ''
-  t.match(await page.getAttribute('#factor-link', 'href'), new RegExp(`^otpauth://totp/.*secret=${theirs}`))
+  const theirs = (await page.locator('form code').textContent()) ?? ''
+  t.match(
+    await page.getByRole('link', { name: 'Open the app' }).getAttribute('href'),
+    new RegExp(`^otpauth://totp/.*secret=${theirs}`),
+  )
   await page.fill('[name=code]', codeAt(theirs, Date.now()))
-  await page.click('#sign-in')
-  await page.waitForSelector('#recovery-part:not([hidden])')
-  t.equal((await page.textContent('#recovery-codes'))?.split('\n').length, 10)
-  await page.click('#sign-in')
+  await button('Turn it on').click()
+  t.equal((await page.locator('form pre').textContent())?.split('\n').length, 10)
+  await button('I have kept them').click()
   await shown()
   t.same(complaints, [])
 })

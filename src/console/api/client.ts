@@ -1,0 +1,142 @@
+// Calls of the public API. The token is in memory alone; where it has ended it is renewed once by the session's cookie.
+
+const API = '/api/v3'
+
+export interface Problem {
+  path: string
+  message: string
+}
+
+export class ApiError extends Error {
+  status: number
+  code: string
+  problems: Problem[]
+  requestId: string | undefined
+
+  constructor(status: number, message: string, code = '', problems: Problem[] = [], requestId?: string) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.problems = problems
+    this.requestId = requestId
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what any route answers
+export type Json = any
+
+interface Bearer {
+  token: string | undefined
+  /** Answers whether there is a new token. */
+  renew(): Promise<boolean>
+}
+
+let bearer: Bearer = { token: undefined, renew: async () => false }
+/** How far the server's clock is ahead of this machine's. */
+let clockOffsetMs = 0
+
+export const useBearer = (one: Bearer): void => {
+  bearer = one
+}
+
+/** The server's time: what is shown of ages does not depend on this machine's clock. */
+export const serverNow = (): number => Date.now() + clockOffsetMs
+
+export interface Asked {
+  body?: unknown
+  headers?: { [name: string]: string }
+  signal?: AbortSignal
+  /** For calls that make a session: they are sent without the token of one. */
+  isAnonymous?: boolean
+}
+
+/** @throws ApiError, also where the service cannot be reached (status 0) */
+export const ask = async (method: string, path: string, asked: Asked = {}): Promise<Response> => {
+  const sent = bearer.token
+  const response = await send(method, path, asked)
+  if (response.status !== 401 || asked.isAnonymous) return checked(response)
+  const isRenewed = bearer.token !== sent || (await bearer.renew())
+  return checked(isRenewed ? await send(method, path, asked) : response)
+}
+
+const send = async (method: string, path: string, { body, headers, signal, isAnonymous }: Asked): Promise<Response> => {
+  const all: { [name: string]: string } = { ...headers }
+  if (body !== undefined) all['content-type'] = 'application/json'
+  if (!isAnonymous && bearer.token !== undefined) all.authorization = `Bearer ${bearer.token}`
+  const response = await fetch(API + path, {
+    method,
+    headers: all,
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal,
+  }).catch((error: Error) => {
+    if (error.name === 'AbortError') throw error
+    throw new ApiError(0, 'The service cannot be reached.')
+  })
+  const date = Date.parse(response.headers.get('date') ?? '')
+  // The header has whole seconds: on average it is half a second behind.
+  if (!Number.isNaN(date)) clockOffsetMs = date + 500 - Date.now()
+  return response
+}
+
+const checked = async (response: Response): Promise<Response> => {
+  if (response.ok) return response
+  const answer = (await response.json().catch(() => ({}))) as Json
+  const requestId = response.headers.get('x-request-id') ?? undefined
+  throw new ApiError(
+    response.status,
+    answer.message ?? `The service answered ${response.status}.`,
+    answer.code,
+    answer.errors,
+    requestId,
+  )
+}
+
+export const get = async (path: string, signal?: AbortSignal): Promise<Json> =>
+  (await ask('GET', path, { signal })).json()
+
+export const post = async (path: string, body: unknown = {}): Promise<Json> =>
+  (await ask('POST', path, { body })).json()
+
+export const patch = async (path: string, body: unknown): Promise<Json> => (await ask('PATCH', path, { body })).json()
+
+export const remove = async (path: string): Promise<Json> => (await ask('DELETE', path)).json()
+
+/** Rows of a list, page by page, at most `max`. */
+export const getAll = async (path: string, max: number, signal?: AbortSignal): Promise<Json[]> => {
+  const rows: Json[] = []
+  const separator = path.includes('?') ? '&' : '?'
+  for (let cursor: string | null = ''; cursor !== null && rows.length < max; ) {
+    const page: Json = await get(
+      `${path}${separator}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`,
+      signal,
+    )
+    rows.push(...page.data)
+    cursor = page.nextCursor
+  }
+  return rows
+}
+
+/** Rows as they come, a line each. */
+export const getLines = async (path: string, onRow: (row: Json) => void, signal?: AbortSignal): Promise<void> => {
+  const response = await ask('GET', path, { signal })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    const lines = (rest + value).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) if (line !== '') onRow(JSON.parse(line))
+  }
+  if (rest.trim() !== '') onRow(JSON.parse(rest))
+}
+
+/** Of a permission that the caller lacks, or a feature that the service does not have: nothing. */
+export const orNothing = async <Answer>(asking: Promise<Answer>, nothing: Answer): Promise<Answer> => {
+  try {
+    return await asking
+  } catch (error) {
+    if (error instanceof ApiError && [400, 403, 404].includes(error.status)) return nothing
+    throw error
+  }
+}

@@ -1,0 +1,34 @@
+// The keyboard. Keys are left alone while something is typed.
+import { router } from './router.svelte.ts'
+
+type Handler = (event: KeyboardEvent) => void
+const handlers = new Map<string, Handler>()
+let isGoing = false
+
+/** What a key does while its view is shown; answers how to let go of it. */
+export const onKey = (key: string, run: Handler): (() => void) => {
+  handlers.set(key, run)
+  return () => {
+    if (handlers.get(key) === run) handlers.delete(key)
+  }
+}
+
+const PAGES: { [key: string]: string } = { m: 'map', b: 'back', f: 'fences' }
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable]') !== null
+
+export const keepKeys = (): (() => void) => {
+  const hear = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (isTyping(event.target) && event.key !== 'Escape') return
+    if (isGoing && PAGES[event.key] !== undefined) {
+      isGoing = false
+      return router.go(PAGES[event.key]!)
+    }
+    isGoing = event.key === 'g'
+    handlers.get(event.key)?.(event)
+  }
+  addEventListener('keydown', hear)
+  return () => removeEventListener('keydown', hear)
+}

@@ -1,0 +1,16 @@
+// What the service tells the page when it sends it.
+
+interface PageSettings {
+  demoLogin?: { email: string; password: string }
+  staleAfterMs: number
+  offlineAfterMs: number
+  /** The service has a base map. */
+  hasBaseMap?: boolean
+}
+
+const DEFAULTS: PageSettings = { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 }
+
+export const pageSettings: PageSettings = {
+  ...DEFAULTS,
+  ...JSON.parse(document.querySelector<HTMLMetaElement>('meta[name=waymark]')?.content || '{}'),
+}

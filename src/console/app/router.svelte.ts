@@ -1,0 +1,31 @@
+// Where the reader is: the part of the address behind `#/`.
+
+class Router {
+  path = $state<string[]>(pathOf(location.hash))
+
+  constructor() {
+    addEventListener('hashchange', () => {
+      this.path = pathOf(location.hash)
+    })
+  }
+
+  get page(): string {
+    return this.path[0] ?? 'map'
+  }
+
+  go(...path: string[]): void {
+    location.hash = `#/${path.map(encodeURIComponent).join('/')}`
+  }
+}
+
+const pathOf = (hash: string): string[] => {
+  if (!hash.startsWith('#/')) return ['map']
+  const parts = hash.slice(2).split('/').filter(Boolean)
+  try {
+    return parts.length === 0 ? ['map'] : parts.map(decodeURIComponent)
+  } catch {
+    return ['map']
+  }
+}
+
+export const router = new Router()

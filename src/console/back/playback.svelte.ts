@@ -1,0 +1,119 @@
+// A day that is looked back at: its tracks, and a clock over them.
+import { getLines, get, type Json, orNothing } from '../api/client.ts'
+import { session } from '../app/session.svelte.ts'
+import { dayAfter, startOfDay } from '../app/time-zone.ts'
+import { Fleet, MOVING, OFFLINE, STOPPED } from '../live/fleet.ts'
+import { momentAt, type RawPoint, type Track, trackOf } from './track.ts'
+
+export const TRACKERS_MAX = 20
+export const RATES = [1, 2, 5, 10, 20, 60]
+export const COLORS = ['#c2410c', '#2457c5', '#0a7a4b', '#a21caf', '#a86200', '#0e7490', '#be123c', '#4d7c0f']
+const POINTS_MAX = 100_000
+const AT_ONCE = 4
+
+class Playback {
+  tracks = $state.raw<Track[]>([])
+  day = $state('')
+  from = $state(0)
+  to = $state(0)
+  /** The moment that is shown, in ms. */
+  at = $state(0)
+  isPlaying = $state(false)
+  rate = $state(10)
+  state = $state<'empty' | 'loading' | 'ready' | 'failed'>('empty')
+  problem = $state('')
+  /** Where the trackers were at the moment, for the map. */
+  fleet = new Fleet()
+  #abort: AbortController | undefined
+  #frame = 0
+
+  async load(trackerIds: readonly string[], day: string, nameOf: (id: string) => string | undefined): Promise<void> {
+    this.pause()
+    this.#abort?.abort()
+    const abort = new AbortController()
+    this.#abort = abort
+    this.day = day
+    this.from = startOfDay(day, session.timeZone)
+    this.to = startOfDay(dayAfter(day), session.timeZone)
+    this.state = 'loading'
+    this.problem = ''
+    try {
+      const tracks = await inTurns(trackerIds.slice(0, TRACKERS_MAX), (id) =>
+        this.#loadTrack(id, nameOf(id), trackerIds.length > 1, abort.signal),
+      )
+      if (abort.signal.aborted) return
+      this.fleet = new Fleet()
+      this.tracks = tracks
+      this.at = Math.min(...tracks.map(({ points }) => points[0]?.at ?? this.to), this.to)
+      if (this.at === this.to) this.at = this.from
+      this.state = 'ready'
+    } catch (error) {
+      if (abort.signal.aborted) return
+      this.problem = (error as Error).message
+      this.state = 'failed'
+    }
+  }
+
+  seek(at: number): void {
+    this.at = Math.max(this.from, Math.min(this.to, at))
+  }
+
+  play(): void {
+    if (this.state !== 'ready') return
+    const end = Math.max(...this.tracks.map(({ points }) => points.at(-1)?.at ?? this.from))
+    if (this.at >= end) this.at = Math.min(...this.tracks.map(({ points }) => points[0]?.at ?? this.from))
+    this.isPlaying = true
+    let before = performance.now()
+    const step = (now: number): void => {
+      this.at = Math.min(end, this.at + (now - before) * this.rate)
+      before = now
+      if (this.at >= end) return this.pause()
+      this.#frame = requestAnimationFrame(step)
+    }
+    this.#frame = requestAnimationFrame(step)
+  }
+
+  pause(): void {
+    this.isPlaying = false
+    cancelAnimationFrame(this.#frame)
+  }
+
+  /** Puts the trackers where they were; answers their slots. */
+  place(): number[] {
+    const slots: number[] = []
+    for (const track of this.tracks) {
+      const moment = momentAt(track, this.at)
+      if (moment === undefined) continue
+      const state = moment.isGap ? OFFLINE : moment.isMoving ? MOVING : STOPPED
+      slots.push(this.fleet.place(track.trackerId, track.name, moment.position, moment.heading, state))
+    }
+    return slots
+  }
+
+  async #loadTrack(id: string, known: string | undefined, isOneOfMany: boolean, signal: AbortSignal): Promise<Track> {
+    const [from, to] = [new Date(this.from).toISOString(), new Date(this.to - 1).toISOString()]
+    const points: RawPoint[] = []
+    // Several together are looked at from further away.
+    const detail = isOneOfMany ? 'interval=10&simplify=10' : 'simplify=5'
+    const path = `/location-histories?trackerId=${id}&from=${from}&to=${to}&format=ndjson&order=asc&${detail}&limit=${POINTS_MAX}`
+    const [, trips, name] = await Promise.all([
+      getLines(path, (row) => void points.push(row as RawPoint), signal),
+      orNothing<Json>(get(`/trips?trackerId=${id}&from=${from}&to=${to}&limit=500`, signal), { data: [] }),
+      known ??
+        orNothing<Json>(get(`/tracker/${id}?fields=name`, signal), undefined).then((row) => row?.data.name ?? id),
+    ])
+    return trackOf(id, name, points, trips.data, { from: this.from, to: this.to })
+  }
+}
+
+const inTurns = async <Result>(ids: readonly string[], run: (id: string) => Promise<Result>): Promise<Result[]> => {
+  const results: Result[] = []
+  let next = 0
+  const worker = async (): Promise<void> => {
+    for (let i = next++; i < ids.length; i = next++) results[i] = await run(ids[i]!)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return results
+}
+
+export const playback = new Playback()

@@ -1,0 +1,175 @@
+// One day of one tracker: where it was at a moment, its trips and stops, and what they come to.
+import { bearing, distance, isReachable, type Position, splitTrack, type TimedPosition } from '../map/geometry.ts'
+
+export interface TrackPoint extends TimedPosition {
+  /** Metres a second, as reported or worked out from the step. */
+  speed: number
+}
+
+export interface Stretch {
+  type: 'trip' | 'stop'
+  from: number
+  to: number
+  /** Metres; 0 for a stop. */
+  distance: number
+  /** Where it begins. */
+  position: Position
+}
+
+export interface Track {
+  trackerId: string
+  name: string
+  points: TrackPoint[]
+  lines: Position[][]
+  stretches: Stretch[]
+  totals: Totals
+}
+
+export interface Totals {
+  meters: number
+  drivingMs: number
+  stoppedMs: number
+  maxSpeed: number
+}
+
+export interface RawPoint {
+  recordedAt: string
+  lat: number
+  lng: number
+  speed?: number
+}
+
+export interface RawTrip {
+  startedAt: string
+  finishedAt: string | null
+  distance: number
+}
+
+/** Without a point for so long, and elsewhere afterwards: nobody knows where it was. */
+const GAP_MS = 10 * 60_000
+const SAME_PLACE_METERS = 150
+const STOP_MS = 60_000
+const MOVING_METERS_PER_SECOND = 1.4
+
+export const trackOf = (
+  trackerId: string,
+  name: string,
+  raw: readonly RawPoint[],
+  trips: readonly RawTrip[],
+  range: { from: number; to: number },
+): Track => {
+  const points = pointsOf(raw)
+  const { lines, meters } = splitTrack(points, isReachable)
+  const stretches = stretchesOf(points, trips, range)
+  const lasting = (type: Stretch['type']): number =>
+    stretches.filter((one) => one.type === type).reduce((sum, { from, to }) => sum + to - from, 0)
+  const maxSpeed = points.reduce((max, { speed }) => Math.max(max, speed), 0)
+  const totals = { meters, drivingMs: lasting('trip'), stoppedMs: lasting('stop'), maxSpeed }
+  return { trackerId, name, points, lines, stretches, totals }
+}
+
+const pointsOf = (raw: readonly RawPoint[]): TrackPoint[] => {
+  const points: TrackPoint[] = []
+  for (const { recordedAt, lat, lng, speed } of raw) {
+    const point = { at: Date.parse(recordedAt), position: [lng, lat] as Position }
+    const before = points.at(-1)
+    points.push({ ...point, speed: speed ?? (before === undefined ? 0 : stepSpeed(before, point)) })
+  }
+  return points
+}
+
+const stepSpeed = (from: TimedPosition, to: TimedPosition): number => {
+  const seconds = (to.at - from.at) / 1000
+  return seconds > 0 && isReachable(from, to) ? distance(from.position, to.position) / seconds : 0
+}
+
+/** Trips within the range, and what lies between them while the tracker was heard. */
+const stretchesOf = (
+  points: readonly TrackPoint[],
+  trips: readonly RawTrip[],
+  range: { from: number; to: number },
+): Stretch[] => {
+  const first = points[0]
+  const last = points.at(-1)
+  if (first === undefined || last === undefined) return []
+  const found: Stretch[] = []
+  let at = first.at
+  const sorted = trips
+    .map((trip) => ({
+      from: Math.max(range.from, Date.parse(trip.startedAt)),
+      to: Math.min(range.to, trip.finishedAt === null ? last.at : Date.parse(trip.finishedAt)),
+      distance: trip.distance,
+    }))
+    .filter(({ from, to }) => to > from)
+    .sort((a, b) => a.from - b.from)
+  for (const { from, to, distance: meters } of sorted) {
+    if (from - at >= STOP_MS) found.push(stretch('stop', points, at, from, 0))
+    found.push(stretch('trip', points, from, to, meters))
+    at = Math.max(at, to)
+  }
+  if (last.at - at >= STOP_MS) found.push(stretch('stop', points, at, last.at, 0))
+  return found
+}
+
+const stretch = (
+  type: Stretch['type'],
+  points: readonly TrackPoint[],
+  from: number,
+  to: number,
+  meters: number,
+): Stretch => ({ type, from, to, distance: meters, position: points[Math.max(0, indexAt(points, from))]!.position })
+
+/** The last point not later than `at`; -1 before the first. */
+export const indexAt = (points: readonly TimedPosition[], at: number): number => {
+  let [low, high] = [0, points.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (points[middle]!.at <= at) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+export interface Moment {
+  position: Position
+  heading: number
+  speed: number
+  isMoving: boolean
+  /** Nobody knows where it was: it is shown where it was last heard. */
+  isGap: boolean
+}
+
+/** Where the tracker was; undefined before its first point. */
+export const momentAt = ({ points }: Pick<Track, 'points'>, at: number): Moment | undefined => {
+  const index = indexAt(points, at)
+  const from = points[index]
+  if (from === undefined) return undefined
+  const to = points[index + 1]
+  if (to === undefined) return still(from, at - from.at > GAP_MS)
+  const meters = distance(from.position, to.position)
+  if (meters < 1) return still(from, false)
+  if (to.at - from.at > GAP_MS && meters > SAME_PLACE_METERS) return still(from, true)
+  if (!isReachable(from, to)) return still(from, true)
+  const part = (at - from.at) / (to.at - from.at)
+  const speed = to.speed
+  return {
+    position: between(from.position, to.position, part),
+    heading: bearing(from.position, to.position),
+    speed,
+    isMoving: speed >= MOVING_METERS_PER_SECOND,
+    isGap: false,
+  }
+}
+
+const still = ({ position }: TrackPoint, isGap: boolean): Moment => ({
+  position,
+  heading: Number.NaN,
+  speed: 0,
+  isMoving: false,
+  isGap,
+})
+
+const between = ([lng1, lat1]: Position, [lng2, lat2]: Position, part: number): Position => {
+  const dLng = ((((lng2 - lng1 + 180) % 360) + 360) % 360) - 180
+  return [lng1 + dLng * part, lat1 + (lat2 - lat1) * part]
+}

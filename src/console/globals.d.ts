@@ -1,0 +1,9 @@
+/** Addresses of built files, put in by the build. */
+declare const LIVE_WORKER: string
+declare const MAP_WORKER: string
+
+declare module 'maplibre-gl/dist/maplibre-gl-csp.js' {
+  import maplibregl = require('maplibre-gl')
+  export default maplibregl
+}
+declare module '*.css'

@@ -1,0 +1,47 @@
+// Times, lengths and speeds as people read them, in the chosen language and the organization's time zone.
+import { session } from '../app/session.svelte.ts'
+import { i18n, t } from './i18n.svelte.ts'
+
+const made = new Map<string, Intl.DateTimeFormat>()
+const dates = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat => {
+  const key = JSON.stringify([i18n.language, session.timeZone, options])
+  let format = made.get(key)
+  if (format === undefined) {
+    // Latin digits: they stand beside plates and coordinates.
+    format = new Intl.DateTimeFormat(`${i18n.language}-u-nu-latn`, { timeZone: session.timeZone, ...options })
+    made.set(key, format)
+  }
+  return format
+}
+
+const CLOCK: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
+
+export const clockOf = (at: number): string => dates(CLOCK).format(at)
+
+export const shortClockOf = (at: number): string =>
+  dates({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }).format(at)
+
+export const dateOf = (at: number): string =>
+  dates({ weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' }).format(at)
+
+export const dateTimeOf = (at: number): string =>
+  dates({ day: 'numeric', month: 'short', year: 'numeric', ...CLOCK }).format(at)
+
+export const durationOf = (ms: number): string => {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (seconds < 60) return t('seconds', { n: seconds })
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 60) return t('minutes', { n: minutes })
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return t('hours', { h: hours, m: minutes % 60 })
+  return t('days', { n: Math.round(hours / 24) })
+}
+
+export const agoOf = (ms: number): string => t('ago', { age: durationOf(ms) })
+
+export const speedOf = (metersPerSecond: number): string => t('kmh', { n: Math.round(metersPerSecond * 3.6) })
+
+export const lengthOf = (meters: number): string =>
+  meters < 1000 ? t('meters', { n: Math.round(meters) }) : t('kilometers', { n: (meters / 1000).toFixed(1) })
+
+export const placeOf = (lat: number, lng: number): string => `${lat.toFixed(5)}, ${lng.toFixed(5)}`

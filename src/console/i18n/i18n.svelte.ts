@@ -1,0 +1,32 @@
+// Texts of the page, by key. English is part of the first view; others are loaded when they are chosen.
+import { en, type TextKey } from './en.ts'
+
+export const LANGUAGES = { en: 'English', pl: 'Polski', de: 'Deutsch', ar: 'العربية' }
+export type Language = keyof typeof LANGUAGES
+export type Texts = { [key in TextKey]: string }
+
+const LOADERS: { [language in Exclude<Language, 'en'>]: () => Promise<Texts> } = {
+  pl: async () => (await import('./pl.ts')).pl,
+  de: async () => (await import('./de.ts')).de,
+  ar: async () => (await import('./ar.ts')).ar,
+}
+const RIGHT_TO_LEFT = new Set<Language>(['ar'])
+
+class I18n {
+  language = $state<Language>('en')
+  texts = $state.raw<Texts>(en)
+
+  async choose(wanted: string): Promise<void> {
+    const language = (wanted.slice(0, 2) in LANGUAGES ? wanted.slice(0, 2) : 'en') as Language
+    this.texts = language === 'en' ? en : await LOADERS[language]()
+    this.language = language
+    document.documentElement.lang = language
+    document.documentElement.dir = RIGHT_TO_LEFT.has(language) ? 'rtl' : 'ltr'
+  }
+}
+
+export const i18n = new I18n()
+
+/** The text of a key, with `{name}` replaced by what `values` has under it. */
+export const t = (key: TextKey, values: { [name: string]: string | number } = {}): string =>
+  i18n.texts[key].replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole))

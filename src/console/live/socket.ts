@@ -1,0 +1,200 @@
+// The live channel: subscribes, comes back after a break where it was, and hands on what it hears.
+import type { Fix, LivePosition } from './fleet.ts'
+import type { Connection, FromWorker, LiveEvent, Subscription, ToWorker } from './messages.ts'
+
+const RETRY_MS = 500
+const RETRY_MS_MAX = 15_000
+/** How long what was heard waits for more. */
+const BATCH_MS = 100
+/** No sign of life for this long after a question, and the connection is dead though nobody closed it. */
+const SILENT_MS = 20_000
+const ASK_MS = 10_000
+/** Close codes of the server: the token is no longer good, and is not allowed here. */
+const UNAUTHENTICATED = 4401
+const FORBIDDEN = 4403
+
+export interface Socket {
+  readyState: number
+  send(text: string): void
+  close(): void
+  onopen: (() => void) | null
+  onmessage: ((event: { data: string }) => void) | null
+  onclose: ((event: { code: number }) => void) | null
+}
+
+export interface Surroundings {
+  open(url: string): unknown
+  later(run: () => void, ms: number): void
+  tell(message: FromWorker): void
+}
+
+interface Heard {
+  type: string
+  id?: string
+  cursor?: string
+  more?: boolean
+  positions?: LivePosition[]
+  gone?: string[]
+  channel?: string
+  event?: { [member: string]: unknown }
+}
+
+const OPEN = 1
+
+export const openLive = (around: Surroundings): { hear(message: ToWorker): void } => new Live(around)
+
+class Live {
+  #around: Surroundings
+  #socket: Socket | undefined
+  #url = ''
+  #token = ''
+  #subscription: Subscription = { channels: [], interval: 1000 }
+  #cursor: string | undefined
+  #retryMs = RETRY_MS
+  #isClosed = false
+  #heardCount = 0
+  #fixes = new Map<string, Fix>()
+  #gone = new Set<string>()
+  #events: LiveEvent[] = []
+  #isDue = false
+  /** Positions of a snapshot whose last part has not come. */
+  #snapshot: Fix[] | undefined
+
+  constructor(around: Surroundings) {
+    this.#around = around
+  }
+
+  hear(message: ToWorker): void {
+    if (message.type === 'open') {
+      this.#url = message.url
+      this.#token = message.token
+      this.#subscription = message.subscription
+      this.#isClosed = false
+      this.#cursor = undefined
+      this.#connect()
+    } else if (message.type === 'token') {
+      this.#token = message.token
+      if (this.#socket?.readyState === OPEN) this.#send({ type: 'auth', token: message.token })
+      else this.#connect()
+    } else if (message.type === 'retry') {
+      this.#retryMs = RETRY_MS
+      if (this.#socket === undefined && !this.#isClosed) this.#connect()
+    } else {
+      this.#isClosed = true
+      this.#socket?.close()
+    }
+  }
+
+  #connect(): void {
+    if (this.#socket !== undefined || this.#isClosed) return
+    const socket = this.#around.open(this.#url) as Socket
+    this.#socket = socket
+    socket.onopen = () => {
+      this.#send({ type: 'auth', token: this.#token })
+      this.#subscribe()
+      this.#watch(socket)
+    }
+    socket.onmessage = ({ data }) => {
+      this.#heardCount++
+      this.#take(JSON.parse(data) as Heard)
+    }
+    socket.onclose = ({ code }) => this.#closed(socket, code)
+  }
+
+  #subscribe(): void {
+    this.#send({
+      type: 'subscribe',
+      id: 'map',
+      ...this.#subscription,
+      ...(this.#cursor !== undefined && { since: this.#cursor }),
+    })
+  }
+
+  #send(message: unknown): void {
+    this.#socket?.send(JSON.stringify(message))
+  }
+
+  #closed(socket: Socket, code: number): void {
+    if (socket !== this.#socket) return
+    this.#socket = undefined
+    this.#snapshot = undefined
+    if (this.#isClosed) return
+    if (code === UNAUTHENTICATED || code === FORBIDDEN) return this.#say('signed-out')
+    this.#say('lost')
+    this.#around.later(() => this.#connect(), this.#retryMs)
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX)
+  }
+
+  /** Asks again and again; a connection that was cut without a word answers nothing, and is given up. */
+  #watch(socket: Socket): void {
+    const count = this.#heardCount
+    this.#around.later(() => {
+      if (socket !== this.#socket) return
+      if (this.#heardCount !== count) return this.#watch(socket)
+      // An unknown id is answered by nothing or an error: either way bytes come back while the server is there.
+      this.#send({ type: 'subscribe', id: 'alive', channels: ['positions'], trackerIds: [NOBODY] })
+      this.#around.later(() => {
+        if (socket !== this.#socket) return
+        if (this.#heardCount !== count) return this.#watch(socket)
+        this.#closed(socket, 1006)
+        socket.close()
+      }, SILENT_MS - ASK_MS)
+    }, ASK_MS)
+  }
+
+  #take(heard: Heard): void {
+    if (heard.id === 'alive') return
+    this.#cursor = heard.cursor ?? this.#cursor
+    if (heard.type === 'gap') this.#around.tell({ type: 'gap' })
+    else if (heard.type === 'snapshot') this.#takeSnapshot(heard)
+    else if (heard.type === 'positions') {
+      for (const position of heard.positions ?? []) this.#fixes.set(position.trackerId, fixOf(position))
+      for (const id of heard.gone ?? []) {
+        this.#fixes.delete(id)
+        this.#gone.add(id)
+      }
+      this.#handOnSoon()
+    } else if (heard.type === 'event') {
+      this.#events.push({ channel: heard.channel!, event: heard.event! })
+      this.#handOnSoon()
+    }
+  }
+
+  #takeSnapshot({ positions = [], more }: Heard): void {
+    this.#snapshot ??= []
+    for (const position of positions) this.#snapshot.push(fixOf(position))
+    if (more === true) return
+    this.#retryMs = RETRY_MS
+    this.#fixes.clear()
+    this.#gone.clear()
+    this.#around.tell({ type: 'positions', fixes: this.#snapshot, gone: [], isSnapshot: true })
+    this.#snapshot = undefined
+    this.#say('live')
+  }
+
+  #handOnSoon(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    this.#around.later(() => {
+      this.#isDue = false
+      const [fixes, gone, events] = [[...this.#fixes.values()], [...this.#gone], this.#events]
+      this.#fixes.clear()
+      this.#gone.clear()
+      this.#events = []
+      if (fixes.length + gone.length > 0) this.#around.tell({ type: 'positions', fixes, gone, isSnapshot: false })
+      if (events.length > 0) this.#around.tell({ type: 'events', events })
+    }, BATCH_MS)
+  }
+
+  #say(connection: Connection): void {
+    this.#around.tell({ type: 'connection', connection })
+  }
+}
+
+const NOBODY = '00000000-0000-7000-8000-000000000000'
+
+const fixOf = ({ recordedAt, lastSeenAt, status: _, ...rest }: LivePosition): Fix => ({
+  ...rest,
+  at: Date.parse(recordedAt),
+  seenAt: Date.parse(lastSeenAt),
+})

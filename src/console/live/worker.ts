@@ -1,0 +1,15 @@
+// Holds the socket, so that parsing a sweep of a large fleet never holds up the page; hands on what happened in batches.
+import type { FromWorker, ToWorker } from './messages.ts'
+import { openLive } from './socket.ts'
+
+const scope = globalThis as unknown as {
+  postMessage(message: FromWorker): void
+  onmessage: ((event: { data: ToWorker }) => void) | null
+}
+
+const live = openLive({
+  open: (url) => new WebSocket(url),
+  later: (run, ms) => void setTimeout(run, ms),
+  tell: (message) => scope.postMessage(message),
+})
+scope.onmessage = ({ data }) => live.hear(data)

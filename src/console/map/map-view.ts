@@ -1,0 +1,235 @@
+// The map: ground, geofences, trackers, a trail, and what is being drawn.
+import type { Feature } from 'geojson'
+import type { GeoJSONSource, Map as MapLibreMap, MapMouseEvent, MapTouchEvent } from 'maplibre-gl'
+import maplibregl from 'maplibre-gl/dist/maplibre-gl-csp.js'
+import 'maplibre-gl/dist/maplibre-gl.css'
+import type { Fleet } from '../live/fleet.ts'
+import { type Cluster, clustered } from './clusters.ts'
+import { type Fence, fenceFeature } from './fence-features.ts'
+import type { Position } from './geometry.ts'
+import { overlays, PALETTES, type SourceName, styleOf, type Theme } from './style.ts'
+import { TrackerLayer } from './tracker-layer.ts'
+
+const CLUSTER_FROM = 300
+const NAMES_MAX = 300
+const NAMES_FROM_ZOOM = 11.5
+const PICK_PIXELS = 18
+const REPAINT_MS = 1000
+
+export interface MapHandlers {
+  /** Trackers at the place of a click: one, several on one spot, or none. */
+  onPick(trackerIds: string[]): void
+  /** The reader has moved the map: what follows a tracker lets go. */
+  onDragged(): void
+}
+
+export interface Pointing {
+  position: Position
+  /** Of the handle or other feature below the pointer. */
+  handle: { [property: string]: unknown } | undefined
+  type: 'down' | 'move' | 'up' | 'click'
+}
+
+export class MapView {
+  map: MapLibreMap
+  trackers: TrackerLayer
+  isClustering = true
+  /** While something is drawn, clicks mean corners and not trackers. */
+  onPointing: ((pointing: Pointing) => boolean) | undefined
+  #handlers: MapHandlers
+  #fleet: Fleet | undefined
+  #visible: readonly number[] = []
+  #selected: number | undefined
+  #clusters: Cluster[] = []
+  #namesAt = 0
+
+  constructor(container: HTMLElement, theme: Theme, handlers: MapHandlers) {
+    maplibregl.setWorkerUrl(MAP_WORKER)
+    const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches
+    this.#handlers = handlers
+    this.trackers = new TrackerLayer(PALETTES[theme].trackers, isStill)
+    this.map = new maplibregl.Map({
+      container,
+      center: [15, 50],
+      zoom: 3.5,
+      attributionControl: false,
+      style: styleOf(PALETTES[theme]),
+      fadeDuration: isStill ? 0 : 150,
+    })
+    this.map.addControl(new maplibregl.NavigationControl({ visualizePitch: false }), 'bottom-right')
+    this.map.addControl(new maplibregl.ScaleControl(), 'bottom-left')
+    this.map.addControl(new maplibregl.AttributionControl({ compact: true }), 'bottom-left')
+  }
+
+  async ready(): Promise<void> {
+    if (!this.map.isStyleLoaded()) await new Promise<void>((loaded) => void this.map.once('load', () => loaded()))
+    this.map.addLayer(this.trackers, 'clusters')
+    this.map.on('click', (event) => this.#click(event))
+    this.map.on('zoomend', () => this.#redraw())
+    this.map.on('moveend', () => this.#redraw())
+    this.map.on('dragstart', () => this.#handlers.onDragged())
+    this.map.on('mousemove', (event) => this.#point('move', event))
+    for (const type of ['mousedown', 'touchstart'] as const) this.map.on(type, (event) => this.#point('down', event))
+    for (const type of ['mouseup', 'touchend'] as const) this.map.on(type, (event) => this.#point('up', event))
+    this.map.on('touchmove', (event) => this.#point('move', event))
+  }
+
+  setTheme(theme: Theme): void {
+    const palette = PALETTES[theme]
+    this.map.setPaintProperty('ground', 'background-color', palette.ground)
+    for (const { id, paint } of overlays(palette))
+      for (const [name, value] of Object.entries(paint ?? {}))
+        this.map.setPaintProperty(id, name as never, value as never)
+    this.trackers.colors = palette.trackers
+  }
+
+  /** Draws the trackers of these slots. */
+  drawFleet(fleet: Fleet, slots: readonly number[], selected: number | undefined): void {
+    this.#fleet = fleet
+    this.#visible = slots
+    this.#selected = selected
+    this.#redraw()
+  }
+
+  drawFences(fences: readonly Fence[]): void {
+    const drawn = fences
+      .filter(({ isActive }) => isActive)
+      .map((fence) => fenceFeature(fence, fence._id, fence.name))
+      .filter((one) => one !== undefined)
+    this.set(
+      'fences',
+      drawn.map(({ feature }) => feature),
+    )
+    this.set(
+      'fence-labels',
+      drawn.map(({ label }) => label),
+    )
+  }
+
+  /** Lines, each in a colour of its own or in that of a trail. */
+  drawTrail(lines: readonly { coordinates: Position[]; color?: string }[]): void {
+    this.set(
+      'trail',
+      lines.map(({ coordinates, color }) => ({
+        type: 'Feature',
+        properties: color === undefined ? {} : { color },
+        geometry: { type: 'LineString', coordinates },
+      })),
+    )
+  }
+
+  set(source: SourceName, features: Feature[]): void {
+    this.map.getSource<GeoJSONSource>(source)?.setData({ type: 'FeatureCollection', features })
+  }
+
+  fit(positions: readonly Position[], maxZoom = 14): void {
+    if (positions.length === 0) return
+    const bounds = new maplibregl.LngLatBounds()
+    for (const position of positions) bounds.extend(position)
+    this.map.fitBounds(bounds, { padding: 60, maxZoom, animate: false })
+  }
+
+  flyTo(center: Position, zoom = 14): void {
+    this.map.easeTo({ center, zoom: Math.max(zoom, this.map.getZoom()), duration: 600 })
+  }
+
+  follow(center: Position): void {
+    this.map.easeTo({ center, duration: REPAINT_MS, easing: (part) => part })
+  }
+
+  close(): void {
+    this.map.remove()
+  }
+
+  #redraw(): void {
+    const fleet = this.#fleet
+    if (fleet === undefined) return
+    const inSight = this.#inSight(fleet)
+    let shown = this.#visible
+    this.#clusters = []
+    if (this.isClustering && inSight.length > CLUSTER_FROM) {
+      const { clusters, singles } = clustered(fleet, inSight, this.map.getZoom())
+      this.#clusters = clusters
+      const selected = this.#selected
+      shown = selected === undefined || singles.includes(selected) ? singles : [...singles, selected]
+    }
+    this.set('clusters', this.#clusters.map(clusterFeature))
+    this.trackers.show(fleet, this.#last(shown), this.#selected, performance.now())
+    this.#name(fleet, shown)
+  }
+
+  /** The selected tracker is drawn above the others. */
+  #last(slots: readonly number[]): readonly number[] {
+    const selected = this.#selected
+    if (selected === undefined || !slots.includes(selected)) return slots
+    return [...slots.filter((slot) => slot !== selected), selected]
+  }
+
+  #name(fleet: Fleet, shown: readonly number[]): void {
+    const now = performance.now()
+    if (now - this.#namesAt < REPAINT_MS / 2) return
+    this.#namesAt = now
+    const isNear = this.map.getZoom() >= NAMES_FROM_ZOOM
+    const named = isNear ? this.#inSight(fleet, shown).slice(0, NAMES_MAX) : []
+    if (this.#selected !== undefined && !named.includes(this.#selected)) named.push(this.#selected)
+    this.set(
+      'names',
+      named.map((slot) => ({
+        type: 'Feature',
+        properties: { name: fleet.names[slot] },
+        geometry: { type: 'Point', coordinates: [fleet.lng[slot]!, fleet.lat[slot]!] },
+      })),
+    )
+  }
+
+  #inSight(fleet: Fleet, slots = this.#visible): number[] {
+    const bounds = this.map.getBounds()
+    const [west, east, south, north] = [bounds.getWest(), bounds.getEast(), bounds.getSouth(), bounds.getNorth()]
+    return slots.filter((slot) => {
+      const [lng, lat] = [fleet.lng[slot]!, fleet.lat[slot]!]
+      if (lat < south || lat > north) return false
+      const turned = lng + Math.ceil((west - lng) / 360) * 360
+      return turned <= east
+    })
+  }
+
+  #click(event: MapMouseEvent): void {
+    if (this.#point('click', event)) return
+    const [cluster] = this.map.queryRenderedFeatures(event.point, { layers: ['clusters'] })
+    const fleet = this.#fleet
+    if (fleet === undefined) return
+    if (cluster !== undefined) {
+      const slots = this.#clusters[cluster.properties.index as number]?.slots ?? []
+      return this.#handlers.onPick(slots.map((slot) => fleet.ids[slot]!))
+    }
+    const hit = this.#inSight(fleet).filter((slot) => {
+      const at = this.map.project([fleet.lng[slot]!, fleet.lat[slot]!])
+      return Math.hypot(at.x - event.point.x, at.y - event.point.y) <= PICK_PIXELS
+    })
+    this.#handlers.onPick(hit.map((slot) => fleet.ids[slot]!))
+  }
+
+  #point(type: Pointing['type'], event: MapMouseEvent | MapTouchEvent): boolean {
+    if (this.onPointing === undefined) return false
+    const { x, y } = event.point
+    const handle = this.map.queryRenderedFeatures(
+      [
+        [x - 10, y - 10],
+        [x + 10, y + 10],
+      ],
+      { layers: ['handles'] },
+    )[0]
+    const { lng, lat } = event.lngLat.wrap()
+    const isTaken = this.onPointing({ type, position: [lng, lat], handle: handle?.properties })
+    if (isTaken && type === 'down') event.preventDefault()
+    return isTaken
+  }
+}
+
+const clusterFeature = ({ slots, lng, lat }: Cluster, index: number): Feature => ({
+  type: 'Feature',
+  properties: { index, count: slots.length, name: String(slots.length) },
+  geometry: { type: 'Point', coordinates: [lng, lat] },
+})
+
+export const hasWebGl = (): boolean => document.createElement('canvas').getContext('webgl2') !== null

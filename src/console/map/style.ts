@@ -1,0 +1,172 @@
+// What the map is drawn of, light and dark.
+import type { LayerSpecification, StyleSpecification } from 'maplibre-gl'
+import type { Color, TrackerColors } from './tracker-layer.ts'
+
+export type Theme = 'light' | 'dark'
+
+export interface Palette {
+  ground: string
+  water: string
+  border: string
+  road: string
+  text: string
+  halo: string
+  fence: string
+  draft: string
+  trail: string
+  trackers: TrackerColors
+}
+
+const rgb = (hex: string): Color => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255) as Color
+
+export const PALETTES: { [theme in Theme]: Palette } = {
+  light: {
+    ground: '#f3f1ec',
+    water: '#bcd7e8',
+    border: '#a59fb3',
+    road: '#b9b1a4',
+    text: '#3d4653',
+    halo: '#ffffff',
+    fence: '#1d5fbf',
+    draft: '#a21caf',
+    trail: '#c2410c',
+    trackers: {
+      states: ['#0a7a4b', '#2457c5', '#a86200', '#6b7280'].map(rgb),
+      edge: rgb('#ffffff'),
+      selected: rgb('#c2410c'),
+    },
+  },
+  dark: {
+    ground: '#17202c',
+    water: '#0c1622',
+    border: '#4c5a70',
+    road: '#3c536f',
+    text: '#c6d2e0',
+    halo: '#0d1520',
+    fence: '#56b7f5',
+    draft: '#e879f9',
+    trail: '#fb923c',
+    trackers: {
+      states: ['#34d399', '#7aa7ff', '#fbbf24', '#a3adbb'].map(rgb),
+      edge: rgb('#0d1520'),
+      selected: rgb('#fb923c'),
+    },
+  },
+}
+
+export const FONT = ['system-ui', 'sans-serif']
+const EMPTY = { type: 'FeatureCollection' as const, features: [] }
+export const SOURCES = ['paths', 'fences', 'fence-labels', 'trail', 'draft', 'handles', 'clusters', 'names'] as const
+export type SourceName = (typeof SOURCES)[number]
+
+const ROUND = { 'line-join': 'round', 'line-cap': 'round' } as const
+const AREAS = ['!=', ['geometry-type'], 'LineString'] as never
+const CORRIDORS = ['==', ['geometry-type'], 'LineString'] as never
+/** Width in pixels of what is so many pixels wide at zoom 0. */
+const GROUND_WIDTH = [
+  'interpolate',
+  ['exponential', 2],
+  ['zoom'],
+  0,
+  ['get', 'pixels'],
+  24,
+  ['*', ['get', 'pixels'], 2 ** 24],
+] as never
+
+const fenceLayers = (source: 'fences' | 'draft', color: string): LayerSpecification[] => [
+  { id: `${source}-areas`, source, type: 'fill', filter: AREAS, paint: { 'fill-color': color, 'fill-opacity': 0.13 } },
+  {
+    id: `${source}-edges`,
+    source,
+    type: 'line',
+    filter: AREAS,
+    layout: ROUND,
+    paint: { 'line-color': color, 'line-width': 1.4, 'line-opacity': 0.85 },
+  },
+  {
+    id: `${source}-corridors`,
+    source,
+    type: 'line',
+    filter: CORRIDORS,
+    layout: ROUND,
+    paint: { 'line-color': color, 'line-width': GROUND_WIDTH, 'line-opacity': 0.22 },
+  },
+  {
+    id: `${source}-axes`,
+    source,
+    type: 'line',
+    filter: CORRIDORS,
+    paint: { 'line-color': color, 'line-width': 1.2, 'line-dasharray': [4, 4] },
+  },
+]
+
+const text = (id: string, source: string, size: number, palette: Palette, offset: [number, number]) =>
+  ({
+    id,
+    source,
+    type: 'symbol',
+    layout: {
+      'text-field': ['get', 'name'],
+      'text-font': FONT,
+      'text-size': size,
+      'text-anchor': offset[1] === 0 ? 'center' : 'top',
+      'text-offset': offset,
+      'text-optional': true,
+    },
+    paint: { 'text-color': palette.text, 'text-halo-color': palette.halo, 'text-halo-width': 1.6 },
+  }) as LayerSpecification
+
+/** Layers above the ground, from the bottom up; trackers come between `clusters` and `names`. */
+export const overlays = (palette: Palette): LayerSpecification[] => [
+  {
+    id: 'paths',
+    source: 'paths',
+    type: 'line',
+    layout: ROUND,
+    paint: {
+      'line-color': palette.road,
+      'line-width': ['interpolate', ['linear'], ['zoom'], 9, 0.8, 15, 3],
+    },
+  },
+  ...fenceLayers('fences', palette.fence),
+  {
+    id: 'trail',
+    source: 'trail',
+    type: 'line',
+    layout: ROUND,
+    paint: { 'line-color': ['coalesce', ['get', 'color'], palette.trail], 'line-width': 3.2 },
+  },
+  text('fence-labels', 'fence-labels', 12, { ...palette, text: palette.fence }, [0, 0]),
+  ...fenceLayers('draft', palette.draft),
+  {
+    id: 'handles',
+    source: 'handles',
+    type: 'circle',
+    paint: {
+      'circle-radius': ['case', ['==', ['get', 'kind'], 'middle'], 5, 8],
+      'circle-color': palette.halo,
+      'circle-stroke-color': palette.draft,
+      'circle-stroke-width': 2.5,
+    },
+  },
+  {
+    id: 'clusters',
+    source: 'clusters',
+    type: 'circle',
+    paint: {
+      'circle-color': palette.text,
+      'circle-opacity': 0.86,
+      'circle-radius': ['interpolate', ['linear'], ['get', 'count'], 2, 13, 50, 20, 1000, 30],
+      'circle-stroke-width': 2,
+      'circle-stroke-color': palette.halo,
+    },
+  },
+  text('cluster-counts', 'clusters', 13, { ...palette, text: palette.halo, halo: palette.text }, [0, 0]),
+  text('names', 'names', 11.5, palette, [0, 1.1]),
+]
+
+export const styleOf = (palette: Palette): StyleSpecification => ({
+  version: 8,
+  sources: Object.fromEntries(SOURCES.map((name) => [name, { type: 'geojson', data: EMPTY }])),
+  layers: [{ id: 'ground', type: 'background', paint: { 'background-color': palette.ground } }, ...overlays(palette)],
+})

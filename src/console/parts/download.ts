@@ -1,0 +1,12 @@
+import { ask } from '../api/client.ts'
+
+/** Saves what a path answers: links carry no token, so the page fetches it. */
+export const download = async (path: string, name: string): Promise<void> => {
+  const blob = await (await ask('GET', path)).blob()
+  const url = URL.createObjectURL(blob)
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  document.body.append(link)
+  link.click()
+  link.remove()
+  setTimeout(() => URL.revokeObjectURL(url), 60_000)
+}

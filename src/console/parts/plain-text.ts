@@ -1,0 +1,15 @@
+/** Letters that Unicode does not take apart, as people type them who do not have them on their keyboard. */
+const PLAIN_LETTERS: ReadonlyMap<string, string> = new Map(
+  'æ:ae œ:oe ß:ss þ:th ŋ:n ĸ:k ı:i ə:e ð:d ς:σ ł:l ø:o đ:d ħ:h ŧ:t ƀ:b ɇ:e ǥ:g ɨ:i ɉ:j ɍ:r ʉ:u ɏ:y ƶ:z'
+    .split(' ')
+    .map((pair) => pair.split(':') as [letter: string, plain: string]),
+)
+const WITH_PLAIN_LETTERS = new RegExp(`[${[...PLAIN_LETTERS.keys()].join('')}]`, 'g')
+
+/** A text without accents and in lower case, as the service's own search compares them. */
+export const plainText = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(WITH_PLAIN_LETTERS, (letter) => PLAIN_LETTERS.get(letter) as string)

@@ -1,0 +1,75 @@
+import AxeBuilder from 'axe-core'
+import { test } from 'tap'
+import { skip } from '../support/browser.ts'
+import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
+import { ask, type Json, until } from '../support/service.ts'
+
+const axe = async (page: { evaluate(code: string): Promise<unknown> }): Promise<string[]> => {
+  // By the debugger, which the content policy of the page does not concern.
+  await page.evaluate(AxeBuilder.source)
+  const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as Json
+  return violations.flatMap(({ id, nodes }: Json) => nodes.map(({ html }: Json) => `${id}: ${html.slice(0, 160)}`))
+}
+
+test('a reader stays signed in, looks back at a day, and signs out', { skip, timeout: 900_000 }, async (t) => {
+  const { service, token, login, gateway } = await openConsoleWorld(t)
+  const begun = Date.now() - 20 * 60_000
+  // North for eight minutes, then at rest.
+  const points = Array.from({ length: 110 }, (_, i) => ({
+    externalId: 'van',
+    recordedAt: begun + i * 10_000,
+    lat: 52 + Math.min(i, 50) * 0.001,
+    lng: 21,
+  }))
+  await gateway.send(points)
+  await gateway.drained()
+  const { page, context, complaints } = await openConsole(t, service)
+  t.same(await axe(page), [], 'the sign-in page')
+  await signIn(page, login)
+  await until('the tracker', async () => (await namesListed(page)).join() === 'van')
+  t.same(
+    await page.evaluate('Object.values({ ...localStorage, ...sessionStorage }).filter((text) => text.length > 100)'),
+    [],
+  )
+
+  await page.reload()
+  await until('the tracker after F5', async () => (await namesListed(page)).join() === 'van')
+  const tab = await context.newPage()
+  await tab.goto(service.url)
+  await until('the tracker in a second tab', async () => (await namesListed(tab)).join() === 'van')
+  await tab.close()
+
+  await page.getByText('van', { exact: true }).click()
+  t.same(await axe(page), [], 'the map with a tracker')
+  await page.getByRole('button', { name: 'Look back' }).click()
+  const list = page.getByRole('list', { name: 'Trips and stops' })
+  await list.waitFor()
+  t.match(await page.locator('article').textContent(), /Distance\s*5\.[56] km/)
+  await until('a trip', async () => ((await ask(service, 'GET', '/trips', { token })).data.length as number) > 0)
+  const slider = page.getByRole('slider')
+  const map = await mapOf(page)
+  await until('the tracker on the map', async () => (await map('view.trackers.drawn')) === 1)
+  t.ok(Math.abs(Number(await slider.inputValue()) - begun) <= 1000, 'it begins with the first point')
+  await slider.focus()
+  await page.keyboard.press('ArrowRight')
+  await page.getByLabel('Rate').selectOption('×60')
+  await page.getByRole('button', { name: 'Play' }).click()
+  const end = begun + 100 * 10_000
+  await until('the clock to run', async () => Number(await slider.inputValue()) > end)
+  t.same(await axe(page), [], 'a day looked back at')
+  await page.setViewportSize({ width: 390, height: 844 })
+  t.same(await axe(page), [], 'on a phone')
+  await page.emulateMedia({ colorScheme: 'dark' })
+  t.same(await axe(page), [], 'and dark')
+  await page.getByRole('link', { name: 'Map' }).click()
+  await page.getByRole('list', { name: 'Trackers' }).waitFor()
+  t.same(await axe(page), [], 'the map on a phone, dark')
+
+  await page.getByRole('button', { name: 'Account' }).click()
+  t.same(await axe(page), [], 'the menu')
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.reload()
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  t.same(complaints, [], 'no error in the console, no breach of the content policy')
+})

@@ -1,0 +1,94 @@
+import { test } from 'tap'
+import { dayAfter, dayAt, startOfDay } from '../../src/console/app/time-zone.ts'
+import { momentAt, trackOf } from '../../src/console/back/track.ts'
+import { type Fix, Fleet, MOVING, OFFLINE, STALE, STOPPED } from '../../src/console/live/fleet.ts'
+import { isInside } from '../../src/console/map/fence-features.ts'
+
+const NOON = Date.parse('2026-11-20T12:00:00Z')
+const MINUTE = 60_000
+const iso = (at: number): string => new Date(at).toISOString()
+
+test('a day of a tracker: trips, stops, and where it was', async (t) => {
+  const point = (minutes: number, lat: number) => ({ recordedAt: iso(NOON + minutes * MINUTE), lat, lng: 21 })
+  // Two minutes of a drive, an hour at rest, half an hour unheard, elsewhere.
+  const raw = [point(0, 52), point(1, 52.01), point(2, 52.02), point(62, 52.02), point(92, 52.4)]
+  const trips = [{ startedAt: iso(NOON), finishedAt: iso(NOON + 2 * MINUTE), distance: 2224 }]
+  const track = trackOf('a', 'A', raw, trips, { from: NOON - MINUTE, to: NOON + 1440 * MINUTE })
+  t.same(
+    track.stretches.map(({ type, from, to }) => [type, (from - NOON) / MINUTE, (to - NOON) / MINUTE]),
+    [
+      ['trip', 0, 2],
+      ['stop', 2, 92],
+    ],
+  )
+  t.equal(Math.round(track.totals.drivingMs / MINUTE), 2)
+  t.equal(momentAt(track, NOON - 1), undefined, 'nothing is known before its first point')
+  const half = momentAt(track, NOON + MINUTE / 2)!
+  t.ok(Math.abs(half.position[1] - 52.005) < 1e-9 && half.isMoving && half.heading === 0, 'between two points')
+  t.same([momentAt(track, NOON + 30 * MINUTE)!.isMoving, momentAt(track, NOON + 30 * MINUTE)!.isGap], [false, false])
+  t.ok(momentAt(track, NOON + 80 * MINUTE)!.isGap, 'nobody knows where it was')
+})
+
+test('states follow from age and speed', async (t) => {
+  const fleet = new Fleet()
+  const fix = (trackerId: string, at: number, more: Partial<Fix> = {}): Fix => ({
+    trackerId,
+    name: trackerId,
+    lat: 52,
+    lng: 21,
+    at,
+    seenAt: at,
+    ...more,
+  })
+  const ages = { staleAfterMs: 5 * MINUTE, offlineAfterMs: 60 * MINUTE }
+  fleet.take(
+    [fix('a', NOON, { speed: 10 }), fix('b', NOON), fix('c', NOON - 6 * MINUTE), fix('d', NOON - 61 * MINUTE)],
+    0,
+  )
+  t.same([...fleet.age(NOON, ages)], [1, 1, 1, 1])
+  t.same([...fleet.state.subarray(0, 4)], [MOVING, STOPPED, STALE, OFFLINE])
+  fleet.take([fix('b', NOON + 10_000, { lat: 52.001 })], 1)
+  fleet.age(NOON + 10_000, ages)
+  t.equal(fleet.state[1], MOVING, 'the speed of the step, where the device says none')
+  fleet.take([fix('b', NOON, { lat: 10 })], 2)
+  t.equal(fleet.lat[1], 52.001, 'an older position moves nothing back')
+  for (let i = 0; i < 1000; i++) fleet.take([fix(`e${i}`, NOON)], 3)
+  fleet.removeAllBut(new Set(['b', 'e999']))
+  t.same(
+    fleet.sorted().map((slot) => fleet.ids[slot]),
+    ['b', 'e999'],
+  )
+})
+
+test('days of a time zone', async (t) => {
+  t.equal(iso(startOfDay('2026-03-29', 'Europe/Warsaw')), '2026-03-28T23:00:00.000Z')
+  t.equal(iso(startOfDay('2026-03-30', 'Europe/Warsaw')), '2026-03-29T22:00:00.000Z', 'the day before had 23 hours')
+  t.equal(iso(startOfDay('2026-09-06', 'America/Santiago')), '2026-09-06T04:00:00.000Z', 'no midnight')
+  t.equal(dayAt(NOON, 'Pacific/Auckland'), '2026-11-21')
+  t.equal(dayAfter('2026-12-31'), '2027-01-01')
+})
+
+test('inside a geofence, as the screen says it', async (t) => {
+  const ring = [
+    [179, 0],
+    [-179, 0],
+    [-179, 1],
+    [179, 1],
+    [179, 0],
+  ]
+  const across = { geometry: { type: 'Polygon', coordinates: [ring] } }
+  t.ok(isInside([180, 0.5], across) && isInside([-179.5, 0.5], across))
+  t.notOk(isInside([0, 0.5], across) || isInside([178.9, 0.5], across))
+  const road = {
+    geometry: {
+      type: 'LineString',
+      coordinates: [
+        [21, 52],
+        [21, 53],
+      ],
+    },
+    width: 200,
+  }
+  t.ok(isInside([21.001, 52.5], road))
+  t.notOk(isInside([21.002, 52.5], road))
+})

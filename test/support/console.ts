@@ -1,0 +1,86 @@
+import { chromium, type BrowserContext, type Page } from 'playwright-core'
+import type { Test } from 'tap'
+import { IngestClient } from '../../src/cli/ingest-client.ts'
+import { CHROMIUM, FLAGS } from './browser.ts'
+import { folderOf } from './folder-of.ts'
+import { ask, type Json, type Service, signUp, startService, until } from './service.ts'
+
+export const SOFTWARE_WEBGL = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']
+export const NO_WEBGL = ['--disable-3d-apis']
+const LIMIT_MS = 240_000
+/** The view of the map, which the page leaves at its element. */
+const VIEW = `document.querySelector('.ground .map').view`
+
+export interface ConsoleWorld {
+  service: Service
+  token: string
+  login: { email: string; password: string }
+  organizationId: string
+  hubId: string
+  gateway: IngestClient
+  groupId: string
+}
+
+/** A service with an organization, a geofence group and a gateway that makes trackers. */
+export const openConsoleWorld = async (t: Test, flags: readonly string[] = []): Promise<ConsoleWorld> => {
+  const service = await startService(folderOf(t), flags)
+  t.teardown(() => service.kill())
+  const { token, email, password, organizationId, hubId } = await signUp(service)
+  const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })
+  const key = await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })
+  const gateway = await IngestClient.connect(service.url, key.data.key)
+  t.teardown(() => gateway.close())
+  return { service, token, login: { email, password }, organizationId, hubId, gateway, groupId: group.data._id }
+}
+
+export interface OpenedConsole {
+  page: Page
+  context: BrowserContext
+  /** Errors and warnings of the browser, breaches of the content policy among them. */
+  complaints: string[]
+}
+
+export interface ConsoleOptions {
+  flags?: readonly string[]
+  width?: number
+  height?: number
+  colorScheme?: 'light' | 'dark'
+}
+
+/** A browser on the page of the service, nobody signed in. */
+export const openConsole = async (
+  t: Test,
+  service: { url: string },
+  { flags = SOFTWARE_WEBGL, width = 1200, height = 700, colorScheme = 'light' }: ConsoleOptions = {},
+): Promise<OpenedConsole> => {
+  const args = [...FLAGS, ...flags]
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS })
+  t.teardown(() => browser.close())
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, locale: 'en-GB' })
+  context.setDefaultTimeout(LIMIT_MS)
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type()) && !/GPU|GL Driver|swiftshader/i.test(message.text()))
+      complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  await page.goto(service.url)
+  return { page, context, complaints }
+}
+
+export const signIn = async (page: Page, { email, password }: { email: string; password: string }): Promise<void> => {
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('list', { name: 'Trackers' }).waitFor()
+}
+
+/** Waits until the map is drawn; then it answers what code about it says, where `view` is the view and `map` its map. */
+export const mapOf = async (page: Page): Promise<(code: string) => Promise<Json>> => {
+  await until('the map', () => page.evaluate(`${VIEW}?.map.loaded() ?? false`) as Promise<boolean>)
+  return (code) => page.evaluate(`(() => { const view = ${VIEW}; const map = view.map; return ${code} })()`)
+}
+
+export const namesListed = (page: Page): Promise<string[]> =>
+  page.getByRole('list', { name: 'Trackers' }).locator('.name').allTextContents()
