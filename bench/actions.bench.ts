@@ -51,6 +51,7 @@ const actions = actionsOf({
   ...services,
   caller: { post: outside, refusal: outside, close: async () => undefined },
   mailer: { send: outside } as never,
+  publicUrl: 'https://map.example',
 })
 const taskWriter = new TaskWriter(services)
 const recordWriter = new RecordWriter(services)

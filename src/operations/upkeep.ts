@@ -11,6 +11,7 @@ import { PartitionSweeper } from '../reactors/sweep/sweep-partitions.ts'
 import { LogSpace } from '../reactors/sweep/log-space.ts'
 import { sweepFiles } from '../reactors/sweep/sweep-files.ts'
 import { sweepNotifications } from '../reactors/sweep/sweep-notifications.ts'
+import { sweepShares } from '../reactors/sweep/sweep-shares.ts'
 import { locationSweep } from '../reactors/sweep/truncate-locations.ts'
 import { transitionSweep } from '../reactors/sweep/truncate-transitions.ts'
 import { UPKEEP, upkeepWork } from '../reactors/upkeep/upkeep.ts'
@@ -57,6 +58,7 @@ export const openUpkeep = async (services: OperationServices, isOurs: IsOurs) =>
       await space.reclaim()
       await sweepFiles(services, fileOwners(services), ended)
       await sweepNotifications(services, ended)
+      await sweepShares(services, ended)
     },
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })

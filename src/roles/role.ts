@@ -62,7 +62,7 @@ export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: st
     ...parts,
     resources,
     projections: [...PROJECTIONS, recalledRequests(clock, prefixes)],
-    actions: actionsOf({ ...services, resources, caller: parts.caller, mailer: parts.mailer }),
+    actions: actionsOf({ ...services, resources, caller: parts.caller, mailer: parts.mailer, publicUrl }),
     feeds: {
       locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
       transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),

@@ -266,6 +266,31 @@ const whoIsConcerned = async (t: Test, state: State): Promise<void> => {
   const error = 'task.components.mail is not a user or a public e-mail address'
   t.match(run, { status: 'dead', attempts: [{ error }] })
 
+  // A link that the service makes: the same in all mails of a run, and no text of others in chats.
+  const link = 'Follow: {{task.followUrl}}{{#task}} {{followUrl}}{{/task}}'
+  const linked = await automate(
+    { channel: 'email', to: [{ ref: 'task.components.mail' }, ada.id], text: link },
+    'Linked',
+  )
+  const address = `${state.service.url}/follow/`
+  t.match((await send('POST', `/automation/${linked._id}/test`)).text, `Follow: ${address}sample ${address}sample`)
+  const made = await task('Linked', { flowId: flow._id, components: { mail: 'linked@shop.example' } })
+  t.match(await ended(linked._id), [{ status: 'succeeded' }])
+  const links = mails().flatMap(({ text }) => text.match(/http\S+\/follow\/[\w-]{43}/g) ?? [])
+  t.equal(links.length, 4)
+  t.equal(new Set(links).size, 1, 'each attempt and each mail has the same')
+  const page = await (await fetch(links[0])).text()
+  t.match(page, 'Linked')
+  t.match(await send('GET', `/shares?taskId=${made._id}`), [{ taskId: made._id, showTrail: false }])
+  const chat = await openChat(t, () => ({ status: 200 }))
+  const said = await automate(
+    { channel: 'chat', to: chat.url('/x'), text: '{{task.followUrl}} {{task.title}}' },
+    'In_chat',
+  )
+  await task('In_chat')
+  await ended(said._id)
+  t.match(chat.posts[0].body.text, /^http\S+\/follow\/[\w-]{43} In\\_chat$/)
+
   const refused = async (details: Json, path: string): Promise<void> => {
     const body = bodyOf({ channel: 'email', text: 'x', ...details })
     const answer = await call(state.service, 'POST', '/automation', { token: bob.token, body })
@@ -285,6 +310,14 @@ const whoIsConcerned = async (t: Test, state: State): Promise<void> => {
   await refused({ to: [{ ref: 'old.task.assigneeIds' }] }, '/to/0')
   await refused({ to: [{ ref: 'task.assigneeIds' }, { ref: 'task.assigneeIds' }] }, '/to')
   await refused({ channel: 'chat', to: { ref: 'task.components.mail' } }, '/to')
+  await refused({ to: ada.id, text: '{{old.task.followUrl}}' }, '/text')
+  const noDispatch = permissions.filter((one: string) => one !== 'dispatch/task')
+  const clerk = await person('nodispatch', '', { permissions: noDispatch })
+  const body = bodyOf({ channel: 'email', to: ada.id, text: link })
+  t.match(await call(state.service, 'POST', '/automation', { token: clerk.token, body }), {
+    status: 400,
+    json: { errors: [{ path: '/automationDetails/text', message: /dispatch\/task/ }] },
+  })
 }
 
 const whatIsRefused = async (t: Test, state: State): Promise<void> => {

@@ -92,7 +92,9 @@ const kept = async ({ services: { tables }, organizationId, values, before }: Wr
 
 /** @throws Failure forbidden, invalid, conflict for a task that is over for longer than it is followed */
 const checkShare = async (write: WriteContext): Promise<void> => {
-  const { caller, now, values } = write
+  const { caller, now, values, before } = write
+  // Only the service changes a share: its hubs follow those of what is shared.
+  if (before !== undefined) return
   const { taskId, expiresAt } = values as { taskId?: string; expiresAt?: string }
   assertMayShare(caller, kindOf(values))
   const task = await sharedTask(write)

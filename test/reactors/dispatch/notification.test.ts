@@ -48,7 +48,7 @@ const open = async (t: Test) => {
     },
     close: async () => undefined,
   }
-  const action = notificationAction({ ...services, mailer, caller })
+  const action = notificationAction({ ...services, mailer, caller, publicUrl: 'https://map.example' })
   const workOf = (run: string, details: object, data: object = {}): Work => ({
     automation: { _id: idFrom('automation', 'one'), organizationId: ORGANIZATION, name: 'Tell' } as AutomationRow,
     details: { text: 'x', ...details },

@@ -47,7 +47,8 @@ const nobody: HttpCaller = {
 const directoryOf = (services: TestServices): TableDirectory =>
   new TableDirectory({ ...services, ages: { staleAfterMs: 1, offlineAfterMs: 2 }, inRollout: () => true })
 
-export const actionsFor = (services: TestServices) => actionsOf({ ...services, caller: nobody, mailer: noMail })
+export const actionsFor = (services: TestServices) =>
+  actionsOf({ ...services, caller: nobody, mailer: noMail, publicUrl: 'https://map.example' })
 
 /** An organization with its routes, and a dispatcher that the test begins and ends; runs are read from the log. */
 export const openOffice = async (t: Test, partitions = 1) => {

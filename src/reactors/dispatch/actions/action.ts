@@ -17,6 +17,8 @@ export interface Work {
   editor: UserCaller
   /** As far as the editor may see it; paths of values and templates are looked up in `rulesData` of it. */
   data: EventData
+  /** A link of the service's own in the data, which is no text of others. */
+  link?: string
   /** Whether a user may see what the event is about, as things are now. */
   isSeenBy(user: UserCaller): boolean
 }

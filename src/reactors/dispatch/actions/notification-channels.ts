@@ -17,7 +17,12 @@ import { chatRequestBody, notificationText } from './notification-text.ts'
 import { TellUser } from './tell-user.ts'
 import type { WebhookServices } from './webhook.ts'
 
-export type NotificationServices = InsideServices & WebhookServices & { mailer: Mailer }
+export type NotificationServices = InsideServices &
+  WebhookServices & {
+    mailer: Mailer
+    /** Beginning of links. */
+    publicUrl: string
+  }
 
 /** What became of telling one recipient. Errors are short sentences without secrets and addresses. */
 export type Told =

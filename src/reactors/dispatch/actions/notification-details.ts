@@ -9,6 +9,7 @@ import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import { textFault } from '../../../kernel/text.ts'
 import { NAMES_NOTHING } from '../../../kit/resource/references.ts'
 import { templateFault } from '../../../kit/values/template.ts'
+import { textPathFault } from './follow-link.ts'
 import { DETAILS_PATH, isId, membersOf } from './inside.ts'
 
 const CHANNELS = ['email', 'chat', 'inApp'] as const
@@ -78,7 +79,7 @@ export const checkNotification = async (
 }
 
 const templateFaults = (
-  { pathFault }: DetailsContext,
+  context: DetailsContext,
   template: Json | undefined,
   name: 'subject' | 'text',
 ): FieldError[] => {
@@ -90,7 +91,7 @@ const templateFaults = (
   const message =
     template.trim() === ''
       ? 'must not be blank'
-      : (templateFault(template, pathFault, charsMax) ?? textFault(template, isText ? 'lines' : 'line'))
+      : (templateFault(template, textPathFault(context), charsMax) ?? textFault(template, isText ? 'lines' : 'line'))
   return message === undefined ? [] : [{ path, message }]
 }
 

@@ -3,7 +3,8 @@ import type { JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { severalAtOnce } from '../../../kit/commands/several-at-once.ts'
 import type { Action, Outcome, Work } from './action.ts'
-import { type InsideServices, isId, originOf } from './inside.ts'
+import { withFollowUrl, withSampleUrl } from './follow-link.ts'
+import { type InsideServices, isId, originOf, outcomeOf as insideOutcome } from './inside.ts'
 import { channelsOf, type NotificationServices, type Told } from './notification-channels.ts'
 import {
   chatsOf,
@@ -30,13 +31,24 @@ export const notificationAction = (services: NotificationServices): Action => {
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
     show: shownDetails,
     names: (details) => namesIn(recipientsOf(details)),
-    preview: async (work) => preview(work),
+    preview: async (work) => preview(withSampleUrl(services, work)),
     attempt: async (work) => {
       if (!mayName(work.editor, recipientsOf(work.details))) return { kind: 'hidden' }
       const resolved = await resolveRecipients(services.tables, work)
-      return outcomeOf(await tellAll(services, channels, work, resolved), resolved)
+      const said = resolved.recipients.length === 0 ? work : await linkedOrEnd(services, work)
+      return 'kind' in said ? said : outcomeOf(await tellAll(services, channels, said, resolved), resolved)
     },
   }
+}
+
+/** The work with the link that its texts name, or how the run ends without it. */
+const linkedOrEnd = async (services: NotificationServices, work: Work): Promise<Work | Outcome> => {
+  let said = work
+  const outcome = await insideOutcome(async () => {
+    said = await withFollowUrl(services, work)
+    return {}
+  })
+  return outcome.kind === 'done' ? said : outcome
 }
 
 /** Those whose absence leaves nobody: an address is always there, and what a ref names nobody knows before. */
