@@ -23,9 +23,9 @@ export const notificationText = (
 ): NotificationText => {
   const { subject, text } = work.details as unknown as NotificationDetails
   const data = rulesData(work.run.trigger.event, work.data)
-  const escape = (value: string): string => (value === work.link ? value : escapeValue(value))
+  const safe = (value: string): string => (value === work.link ? value : escapeValue(value))
   const fill = (template: string, max: number): string =>
-    renderTemplate(template, data, { escape, charsMax: max }).replace(UNWANTED, '')
+    renderTemplate(template, data, { escape: safe, charsMax: max }).replace(UNWANTED, '')
   const filledSubject = subject === undefined ? '' : fill(subject, SUBJECT_CHARS_MAX).replace(/\s+/g, ' ').trim()
   const filled = fill(text, charsMax).trim()
   return {
