@@ -1,7 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
+import { pathsOf } from '../src/kit/resource/answers.ts'
+import type { ResourceServices } from '../src/kit/resource/declaration.ts'
+import { resourceRoutes } from '../src/kit/resource/routes.ts'
 import { FEATURES } from '../src/product.ts'
+
+/** Routes are declared without them. */
+const NO_SERVICES = {} as ResourceServices
 
 const ROOT = join(import.meta.dirname, '../..')
 const IMPORTS_MAX = 30
@@ -39,4 +45,18 @@ test('no role has more imports than fit on a screen', async (t) => {
   const files = filesBelow('src/roles')
   t.ok(files.length > 5, 'the walk found the roles')
   for (const file of files) t.ok(importsOf(file).length <= IMPORTS_MAX, `${file}: ${importsOf(file).length} imports`)
+})
+
+test('the example of each change can be sent: it names nothing that a create sets for good', async (t) => {
+  for (const { declaration } of FEATURES.flatMap(({ resources = [] }) => resources)) {
+    const { one } = pathsOf(declaration)
+    const id = `{${declaration.noun}Id}`
+    for (const route of resourceRoutes(declaration, NO_SERVICES))
+      if (route.method === 'PUT' || route.method === 'PATCH')
+        t.same(
+          Object.keys(route.bodyExample as object).filter((name) => declaration.fixed?.includes(name)),
+          [],
+          `${route.method} ${one}/${id}`,
+        )
+  }
 })

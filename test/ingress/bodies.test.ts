@@ -45,8 +45,10 @@ test('a JSON body is checked before the handler sees it', async (t) => {
       { path: '/hubLat', message: 'must be <= 90' },
     ],
   })
-  await refused({ name: 'a', list: [1, 'x'] }, 400, { errors: [{ path: '/list/1', message: 'must be integer' }] })
-  await refused({ name: 5 }, 400, { errors: [{ path: '/name', message: 'must be string' }] })
+  await refused({ name: 'a', list: [1, 'x'] }, 400, {
+    errors: [{ path: '/list/1', message: 'must be a whole number' }],
+  })
+  await refused({ name: 5 }, 400, { errors: [{ path: '/name', message: 'must be a text' }] })
   await refused('{"name":', 400, { code: 'invalid' })
   await refused('', 400, { code: 'invalid' })
   await refused('{"name":"a"}', 415, { code: 'unsupported_type' }, { 'content-type': 'text/plain' })

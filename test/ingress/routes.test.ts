@@ -87,7 +87,7 @@ test('queries are checked and coerced', async (t) => {
     t.match(answer.body, { status: false, code: 'invalid', message: String, errors }, path)
   }
   await refused('/thing?limit=501', [{ path: '/limit', message: 'must be <= 500' }])
-  await refused('/thing?limit=1&limit=2', [{ path: '/limit', message: 'must be integer' }])
+  await refused('/thing?limit=1&limit=2', [{ path: '/limit', message: 'must be a whole number' }])
   await refused('/thing?limt=5', [{ path: '/limt', message: 'is not a known parameter' }])
   await refused('/thing?__proto__=5', [{ path: '/__proto__', message: 'is not a known parameter' }])
   await refused('/plain?a=1', [{ path: '/a', message: 'is not a known parameter' }])

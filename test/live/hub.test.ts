@@ -277,7 +277,7 @@ test('messages that are no subscription', async (t) => {
     [{ channels: ['weather'] }, '/channels/0 must be one of positions, geofence, trip'],
     [{ interval: 5 }, '/interval must be >= 20'],
     [{ bbox: [1, 5, 2, 4] }, '/bbox must be west, south, east, north'],
-    [{ bbox: [1, 2, 3] }, '/bbox must NOT have fewer than 4 items'],
+    [{ bbox: [1, 2, 3] }, '/bbox must have at least 4 entries'],
     [{ trackerId: 'a' }, '/trackerId is not a known field'],
     [{ channels: undefined }, '/channels is required'],
   ] as const

@@ -1,11 +1,15 @@
+import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import { id, optional } from '../../kernel/schema.ts'
 import { envelope } from '../../kit/http/page-members.ts'
 import type { Route } from '../../kit/http/route.ts'
 import { rowAnswer } from '../../kit/resource/answers.ts'
 import type { ResourceAction, ResourceServices } from '../../kit/resource/declaration.ts'
 import type { CheckOptions } from './check-automation.ts'
+import type { DryRunAsked } from './dry-run-asked.ts'
 import { automationResource, showAutomation } from './declaration.ts'
 import { withNotices, type NoticeOptions } from './notice.ts'
+import { EVENTS } from './event-table.ts'
 import type { AutomationRow } from './views.ts'
 import { AutomationWriter } from './write-automation.ts'
 
@@ -13,8 +17,8 @@ export interface AutomationApiOptions
   extends ResourceServices,
     Omit<CheckOptions, keyof ResourceServices>,
     Omit<NoticeOptions, 'tables'> {
-  /** What an automation would do for a sample event; nothing is done. */
-  dryRun: (automation: AutomationRow, now: number) => Promise<JsonObject>
+  /** What an automation would do for a sample event; nothing is done. @throws Failure invalid */
+  dryRun: (automation: AutomationRow, asked: DryRunAsked) => Promise<JsonObject>
 }
 
 /** List, read, create, replace, amend, delete, dry run and rotation of the secret. */
@@ -39,10 +43,25 @@ const rotation = (writes: AutomationWriter): ResourceAction => ({
   run: ({ origin, id }) => writes.rotateSecret(origin, id),
 })
 
+const SUBJECTS = { taskId: 'task', recordId: 'record', trackerId: 'tracker' } as const
+type SubjectField = keyof typeof SUBJECTS
+
+/** What is named in place of a sample. @throws Failure invalid for what such an event is never about */
+const subjectOf = ({ event }: AutomationRow, body: JsonObject): DryRunAsked['subject'] => {
+  const [named, other] = (Object.keys(SUBJECTS) as SubjectField[]).filter((field) => body[field] !== undefined)
+  if (named === undefined) return undefined
+  if (other !== undefined) throw invalid(`/${other}`, `must not be sent together with ${named}`)
+  const { subject } = EVENTS[event]
+  if (SUBJECTS[named] !== subject) throw invalid(`/${named}`, `is none of ${event}, which is about a ${subject}`)
+  return { field: named, id: String(body[named]).toLowerCase() }
+}
+
 const dryRun = (options: AutomationApiOptions): ResourceAction => ({
   path: 'test',
   operationId: 'testAutomation',
   summary: 'A dry run on a sample event: answers what would be done, such as the request that would go out; nothing is',
+  body: { taskId: optional(id()), recordId: optional(id()), trackerId: optional(id()) },
+  bodyExample: {},
   answer: {
     description: 'What would be done: of a webhook the request, of what is written here the values as they would be.',
     schema: envelope({
@@ -80,5 +99,9 @@ const dryRun = (options: AutomationApiOptions): ResourceAction => ({
       },
     }),
   },
-  run: async ({ row, request }) => ({ body: { data: await options.dryRun(row as AutomationRow, request.now) } }),
+  run: async ({ row, request, body, origin }) => {
+    const subject = subjectOf(row as AutomationRow, body)
+    const asked = { now: request.now, caller: origin.caller, ...(subject !== undefined && { subject }) }
+    return { body: { data: await options.dryRun(row as AutomationRow, asked) } }
+  },
 })

@@ -4,6 +4,7 @@ import type { Feature } from '../../feature.ts'
 import { webhookAction } from '../../reactors/dispatch/actions/webhook.ts'
 import { TableDirectory } from '../../reactors/dispatch/directory.ts'
 import { dryRun } from '../../reactors/dispatch/dry-run.ts'
+import { isFired } from '../../reactors/dispatch/subject-event.ts'
 import { trackerLookups } from '../trackers/views.ts'
 import { automationRoutes } from './api.ts'
 import { automationResource } from './declaration.ts'
@@ -21,7 +22,8 @@ export const automations: Feature = {
       ...automationRoutes({
         ...services,
         editor: (...user) => directory.editor(...user),
-        dryRun: (automation, now) => dryRun({ ...services, directory, actions }, automation, now),
+        isFired,
+        dryRun: (automation, asked) => dryRun({ ...services, directory, actions }, automation, asked),
       }),
       ...automationRunRoutes({
         ...services,

@@ -6,7 +6,7 @@ import { GEOFENCE_GROUPS } from '../geofences/views.ts'
 import { HUBS_TABLE, ROLES_TABLE, USERS_TABLE } from '../identity/views.ts'
 import type { ActionTypes } from './action-type.ts'
 import { EVENTS } from './event-table.ts'
-import { isGeofenceEvent } from './events.ts'
+import { type AutomationEvent, isGeofenceEvent } from './events.ts'
 import type { AutomationRow, NoticeReason } from './views.ts'
 
 export interface NoticeOptions {
@@ -15,6 +15,8 @@ export interface NoticeOptions {
   /** The editor of an automation as rights are now; undefined for who is no active user any more. */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
   inRollout(editor: UserCaller): boolean
+  /** Whether anything in this product makes such an event. */
+  isFired(event: AutomationEvent): boolean
 }
 
 /** Why an automation does not fire: what the service noted when it deactivated it, or what is seen when it is read. */
@@ -31,6 +33,7 @@ export const NOTICES: { readonly [reason in NoticeReason]: string } = {
   hubGone: 'Its hub is gone, or whoever edited it last does not have it any more.',
   peopleGone: 'Nobody whom it names is left.',
   notRolledOut: 'Geofences are not available to this organization any more.',
+  neverFired: 'Nothing on this server makes this event yet; it will fire once something does.',
 }
 
 /** Rows of one organization, with a notice on each that cannot fire. */
@@ -99,9 +102,10 @@ const reasonOf = (
   row: AutomationRow,
   editor: UserCaller | undefined,
   known: ReadonlySet<string>,
-  { inRollout, actions }: NoticeOptions,
+  { inRollout, isFired, actions }: NoticeOptions,
 ): NoticeReason | undefined => {
   const { event, geofenceGroupId, automationType } = row
+  if (!isFired(event)) return 'neverFired'
   if (editor === undefined) return 'editorGone'
   if (isGeofenceEvent(event)) {
     if (!inRollout(editor)) return 'notRolledOut'

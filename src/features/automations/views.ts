@@ -72,6 +72,7 @@ export type NoticeReason =
   | 'hubGone'
   | 'peopleGone'
   | 'notRolledOut'
+  | 'neverFired'
 
 /** `at` where the service deactivated it (RFC 3339); what reads find out says only what is. */
 export interface Notice {

@@ -45,10 +45,10 @@ export class RecordWriter implements ResourceWrites {
     return this.writer.make(origin, id, async () => {
       const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
       await this.assertNoGuess(origin, type, id, body)
-      const kept = keyed(type, body.values as JsonObject)
-      for (const field of type.fields)
-        if (field.default !== undefined && valueIn(kept, field._id) === undefined) kept[field._id] = field.default
-      const { values, ...extra } = await this.checked(origin.organizationId, type, id, kept, { asked })
+      const sent = keyed(type, body.values as JsonObject)
+      const { values, ...extra } = await this.checked(origin.organizationId, type, id, withDefaults(type, sent), {
+        asked,
+      })
       return { body: { dataTypeId: type._id, values }, extra }
     })
   }
@@ -84,11 +84,14 @@ export class RecordWriter implements ResourceWrites {
           throw invalid('/dataTypeId', 'cannot be changed')
         const type = await this.typeOf(organizationId, before.dataTypeId as string)
         const own = before.values as JsonObject
-        const sent = keyed(type, (body.values ?? {}) as JsonObject)
+        const said = keyed(type, (body.values ?? {}) as JsonObject)
+        const sent = said.kept
         const isPatch = kind === 'amend' && body.values !== null
         const hidden = caller === undefined ? new Set<string>() : hiddenOf(caller, type)
         const left = type.fields.filter(({ _id, name }) => !Object.hasOwn(sent, _id) && (isPatch || hidden.has(name)))
-        const merged = isPatch ? mergePatch(chosen(own, type.fields), sent) : { ...chosen(own, left), ...sent }
+        const merged: Keyed = isPatch
+          ? { ...said, kept: mergePatch(chosen(own, type.fields), sent) }
+          : withDefaults(type, { ...said, kept: { ...chosen(own, left), ...sent } }, left)
         const { isDangling: _was, ...others } = before
         const checked = await this.checked(organizationId, type, id, merged, { before, left: new Set(left) })
         return withNamedFiles({ ...others, ...checked }, Object.values(checked.values).flat())
@@ -177,10 +180,10 @@ export class RecordWriter implements ResourceWrites {
     organizationId: string,
     type: DataTypeRow,
     id: string,
-    sent: JsonObject,
+    { kept: sent, faults: unknown }: Keyed,
     { before, left = new Set(), asked }: Judged,
   ): Promise<JsonObject & { values: JsonObject }> {
-    const faults: FieldError[] = []
+    const faults: FieldError[] = [...unknown]
     const values: JsonObject = {}
     const right: StoredField[] = []
     for (const field of type.fields) {
@@ -191,10 +194,11 @@ export class RecordWriter implements ResourceWrites {
       if (value === undefined || isEmpty(value)) continue
       values[field._id] = fault === undefined ? keptValue(field, value) : value
     }
-    assertNoFaults(faults)
     const judged = { ...type, fields: right }
+    const { faults: nothing, ...references } = await this.references(judged, id, values, left)
+    assertNoFaults([...faults, ...nothing])
     const uniques = await this.uniques(organizationId, judged, id, values, { before, left, asked })
-    return { values, uniques: uniques as unknown as Json, ...(await this.references(judged, id, values, left)) }
+    return { values, uniques: uniques as unknown as Json, ...references }
   }
 
   /** What no other record may have from now on. A value that another one has and the change leaves stays shared. */
@@ -239,15 +243,16 @@ export class RecordWriter implements ResourceWrites {
     id: string,
     values: JsonObject,
     left: ReadonlySet<StoredField>,
-  ): Promise<JsonObject> {
+  ): Promise<{ recordIds: string[]; isDangling?: true; faults: FieldError[] }> {
     const named = fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
     const ids = named.map((field) => valueIn(values, field._id) as string)
     const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
     const dangling = named.filter(({ dataTypeId }, i) => rows[i]?.dataTypeId !== dataTypeId)
-    const faults = dangling.filter((field) => !left.has(field))
-    assertNoFaults(faults.map(({ name }) => ({ path: `/values/${name}`, message: NAMES_NOTHING })))
+    const faults = dangling
+      .filter((field) => !left.has(field))
+      .map(({ name }) => ({ path: `/values/${name}`, message: NAMES_NOTHING }))
     const recordIds = [...new Set(ids.filter((one, i) => one !== id && rows[i] !== undefined))]
-    return { recordIds, ...(dangling.length > 0 && { isDangling: true }) }
+    return { recordIds, ...(dangling.length > 0 && { isDangling: true }), faults }
   }
 
   /** Records of before a field became unique have no claim: the index has them. */
@@ -264,8 +269,13 @@ export class RecordWriter implements ResourceWrites {
   }
 }
 
-/** Values by the keys of their fields. @throws Failure invalid for a name that no field has */
-const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
+/** Values by the keys of their fields, and what is wrong with the names that they were sent by. */
+interface Keyed {
+  kept: JsonObject
+  faults: FieldError[]
+}
+
+const keyed = (type: DataTypeRow, values: JsonObject): Keyed => {
   const names = new Map(type.fields.map((field) => [field.name, field]))
   const faults: FieldError[] = []
   const kept: JsonObject = {}
@@ -275,8 +285,16 @@ const keyed = (type: DataTypeRow, values: JsonObject): JsonObject => {
     else if (Object.hasOwn(kept, field._id)) faults.push({ path: `/values/${name}`, message: 'is named twice' })
     else kept[field._id] = value
   }
-  assertNoFaults(faults)
-  return kept
+  return { kept, faults }
+}
+
+/** With the defaults of fields that are left out, but for those that keep what they have. */
+const withDefaults = (type: DataTypeRow, { kept, faults }: Keyed, left: readonly StoredField[] = []): Keyed => {
+  const whole = { ...kept }
+  for (const field of type.fields)
+    if (field.default !== undefined && valueIn(kept, field._id) === undefined && !left.includes(field))
+      whole[field._id] = field.default
+  return { kept: whole, faults }
 }
 
 /** Values of these fields alone. */

@@ -42,6 +42,7 @@ export const record = defineResource(
       /** It names what is not there, and a change has left it so. */
       isDangling: bool(),
     },
+    bodyPaths: { recordIds: '/values' },
     permissions: { view: 'view/data', edit: 'edit/data' },
     version: 5,
     indexes: { equality: ['fileIds'] },

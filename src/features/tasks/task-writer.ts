@@ -14,6 +14,7 @@ import {
 } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists } from '../../kit/resource/references.ts'
+import { assertGuarded } from '../../kit/resource/values-check.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import {
   asService,
@@ -188,6 +189,7 @@ export class TaskWriter implements ResourceWrites {
     const at = timeIn(body)
     if (at !== undefined) assertNotAhead(at, origin.now)
     const own = before as unknown as JsonObject
+    assertGuarded(task.declaration, own, body)
     const sent = pickWithNull(body, fields)
     if (sent.flowId !== undefined && String(sent.flowId).toLowerCase() !== before.flowId)
       throw invalid('/flowId', 'cannot be changed')

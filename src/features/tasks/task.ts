@@ -152,6 +152,9 @@ export const task = defineResource({
     scheduleId: optional(id()),
     routingResultId: optional(id()),
   },
+  guarded: {
+    state: 'is changed by the operations assign, start, finish, cancel and reopen, such as POST /task/{id}/start',
+  },
   internal: {
     files: { schema: { type: 'array', items: { type: 'object' } } },
     late: { schema: { type: 'array', items: { type: 'object' } } },

@@ -48,6 +48,58 @@ const createAjv = (): Ajv2020 => {
 
 const bodies = createAjv()
 
+const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`
+
+const TYPES: { readonly [type: string]: string } = {
+  string: 'a text',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  null: 'null',
+}
+
+const FORMATS: { readonly [format: string]: string } = {
+  uuid: 'an id, such as 0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c',
+  email: 'an e-mail address, such as ada@example.com',
+  uri: 'an address, such as https://example.com/hook',
+  date: 'a date, such as 2026-11-20',
+  'date-time': 'a time in RFC 3339, such as 2026-11-20T08:00:00Z, or epoch milliseconds',
+  'time-zone': 'a time zone, such as Europe/Warsaw',
+  language: 'a language, such as de or pt-BR',
+  currency: 'a currency, such as EUR',
+}
+
+const typesSaid = (types: string | readonly string[]): string =>
+  [types]
+    .flat()
+    .map((type) => TYPES[type] ?? type)
+    .join(' or ')
+
+/** What a person understands, of the words of the validator that they do not; undefined for those that say it. */
+const SENTENCES: { readonly [keyword: string]: (params: ErrorObject['params']) => string } = {
+  type: ({ type }) => `must be ${typesSaid(typeof type === 'string' ? type.split(',') : type)}`,
+  minLength: ({ limit }) => `must have at least ${counted(limit, 'character', 'characters')}`,
+  maxLength: ({ limit }) => `must have at most ${counted(limit, 'character', 'characters')}`,
+  minItems: ({ limit }) => `must have at least ${counted(limit, 'entry', 'entries')}`,
+  maxItems: ({ limit }) => `must have at most ${counted(limit, 'entry', 'entries')}`,
+  minProperties: ({ limit }) => `must have at least ${counted(limit, 'field', 'fields')}`,
+  maxProperties: ({ limit }) => `must have at most ${counted(limit, 'field', 'fields')}`,
+  uniqueItems: ({ i, j }) =>
+    `must not have the same entry twice: those at ${Math.min(i, j)} and ${Math.max(i, j)} are equal`,
+  format: ({ format }) => `must be ${FORMATS[format] ?? `in the format ${format}`}`,
+  pattern: ({ pattern }) => `must have the form ${pattern}`,
+  multipleOf: ({ multipleOf }) => `must be a multiple of ${multipleOf}`,
+  anyOf: () => 'has none of the forms that are allowed here',
+  oneOf: () => 'must have exactly one of the forms that are allowed here',
+  not: () => 'is not allowed here',
+  'false schema': () => 'is not allowed here',
+}
+
+const sentenceOf = (keyword: string, params: ErrorObject['params']): string | undefined =>
+  Object.hasOwn(SENTENCES, keyword) ? SENTENCES[keyword](params) : undefined
+
 /** One fault as it is answered; `noun` is what an unknown member is called. */
 export const fieldError = ({ keyword, params, instancePath, message }: ErrorObject, noun = 'field'): FieldError => {
   const below = (name: string): string => instancePath + pointerTo(name)
@@ -58,7 +110,7 @@ export const fieldError = ({ keyword, params, instancePath, message }: ErrorObje
   if (keyword === 'required') return { path: below(params.missingProperty), message: 'is required' }
   if (keyword === 'enum') return { path: instancePath, message: `must be one of ${choices(params.allowedValues)}` }
   if (keyword === 'const') return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` }
-  return { path: instancePath, message: message ?? 'is not valid' }
+  return { path: instancePath, message: sentenceOf(keyword, params) ?? message ?? 'is not valid' }
 }
 
 /** The values of an enum; that a merge patch also takes null goes without saying. */

@@ -129,6 +129,8 @@ export interface ResourceDeclaration {
   fixed?: readonly string[]
   /** Fields of the row that no client writes: accepted and ignored in PUT and PATCH, refused in POST. */
   readOnly?: Fields
+  /** Sentences about those of `readOnly` of which a PUT or PATCH with another value is refused, by their names. */
+  guarded?: { readonly [field: string]: string }
   /** What bodies say and the record does not keep (a password, a user's teams): the feature's own writes take it. */
   accepts?: Fields
   /** As `accepts`, for PATCH alone. */

@@ -165,9 +165,16 @@ const usesOf = (
     ({ row }) =>
       caller === undefined || (caller.permissions.has(permissions.view) && seesRow(caller, row, declaration)),
   )
-  const errors = seen.map(({ id }) => ({ path: `${one}/${id}`, message: `names it in ${field}` }))
+  const place = publicName(declaration, field)
+  const errors = seen.map(({ id }) => ({ path: `${one}/${id}`, message: `names it${place}` }))
   const others = total - seen.length
-  return others === 0 ? errors : [...errors, { path: many, message: `${others} more name it in ${field}` }]
+  return others === 0 ? errors : [...errors, { path: many, message: `${others} more name it${place}` }]
+}
+
+/** Where a client sees a reference; nothing for one that it does not see. */
+const publicName = ({ bodyPaths = {}, internal = {} }: ResourceDeclaration, field: string): string => {
+  const path = bodyPaths[field]?.slice(1).replaceAll('/', '.') ?? (field in internal ? undefined : field)
+  return path === undefined ? '' : ` in ${path}`
 }
 
 const redirectOne = async (

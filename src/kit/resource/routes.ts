@@ -176,7 +176,7 @@ const changeRoute = (served: Served, method: 'PUT' | 'PATCH', kind: 'replace' | 
   return route<object, JsonObject>({
     ...one(declaration, method, kind, declaration.permissions.edit),
     body: { title, ...body },
-    bodyExample: kind === 'replace' ? changeable(declaration) : firstField(declaration.example),
+    bodyExample: kind === 'replace' ? changeable(declaration) : firstField(changeable(declaration)),
     bodyBytesMax: declaration.bodyBytesMax,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {

@@ -25,6 +25,7 @@ export const changedValues = (
   { kind, body }: Change,
 ): JsonObject => {
   const { fields, fixed = [], merge = mergePatch, bodyOf, bodyPaths = {} } = declaration
+  assertGuarded(declaration, before, body)
   const names = Object.keys(fields)
   const left = kind === 'replace' ? [...writeOnlyOf(declaration), ...fixed] : names
   const kept = pick(bodyOf?.(before) ?? before, left)
@@ -37,4 +38,14 @@ export const changedValues = (
   assertValid(check, merged)
   const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in bodyPaths))
   return joined(withDefaults(fields, merged), pick(before, others))
+}
+
+/** @throws Failure invalid for another value of a field that only operations change */
+export const assertGuarded = (
+  { guarded = {} }: Pick<ResourceDeclaration, 'guarded'>,
+  before: JsonObject,
+  body: JsonObject,
+): void => {
+  for (const [name, sentence] of Object.entries(guarded))
+    if (body[name] !== undefined && body[name] !== before[name]) throw invalid(`/${name}`, sentence)
 }

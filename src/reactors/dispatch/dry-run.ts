@@ -2,14 +2,18 @@ import { EVENTS } from '../../features/automations/event-table.ts'
 import { isGeofenceEvent, type RunTrigger } from '../../features/automations/events.ts'
 import { openDetails } from '../../features/automations/sealed.ts'
 import type { AutomationRow } from '../../features/automations/views.ts'
+import type { DryRunAsked } from '../../features/automations/dry-run-asked.ts'
+import { TASKS } from '../../features/tasks/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
-import { trackerEventData } from './event-data.ts'
+import { seeEvent, trackerEventData } from './event-data.ts'
 import type { EventData } from './event-seen.ts'
 
 export interface DryRunOptions {
@@ -29,12 +33,20 @@ const nobody = ({ organizationId, editorId }: AutomationRow): UserCaller => ({
   ...{ permissions: new Set<string>(), permissionDetails: [], hubIds: [], teamIds: [] },
 })
 
-/** What an automation would do for a sample event of a minute ago, as its last editor may see it; nothing is done. */
-export const dryRun = async (options: DryRunOptions, automation: AutomationRow, now: number): Promise<JsonObject> => {
+/**
+ * What an automation would do for an event of a minute ago, as its last editor may see it; nothing is done. It is about
+ * what is named, else about a sample. @throws Failure invalid for what the caller or that editor does not see
+ */
+export const dryRun = async (
+  options: DryRunOptions,
+  automation: AutomationRow,
+  { now, caller, subject }: DryRunAsked,
+): Promise<JsonObject> => {
   const { _id, automationType } = automation
   const action = options.actions[automationType]
   if (action === undefined) throw new Error(`there is no action ${automationType}`)
-  const trigger = sampleTrigger(automation, now - MINUTE_MS)
+  const sample = sampleTrigger(automation, now - MINUTE_MS)
+  const trigger = subject === undefined ? sample : await realTrigger(options.directory, sample, subject.id)
   const editor = (await options.directory.editor(automation.organizationId, automation.editorId)) ?? nobody(automation)
   return action.preview({
     automation,
@@ -42,9 +54,37 @@ export const dryRun = async (options: DryRunOptions, automation: AutomationRow, 
     isFirst: true,
     run: { runId: idFrom('sample', _id, now), sequence: 1, trigger, owedAt: now },
     editor,
-    data: await sampleData(options.directory, automation, trigger, editor),
+    data:
+      subject === undefined
+        ? await sampleData(options.directory, automation, trigger, editor)
+        : await realData(options.directory, trigger, { caller, editor, path: `/${subject.field}` }),
     isSeenBy: () => true,
   })
+}
+
+/** The sample's event of a subject that is there, as if its last change had made it. */
+const realTrigger = async (directory: Directory, sample: RunTrigger, id: string): Promise<RunTrigger> => {
+  const { type } = sample.subject
+  const row = type === 'task' ? await directory.subjects.row(TASKS, sample.organizationId, id) : undefined
+  const hub = row?.hubId === undefined ? {} : { hubId: row.hubId as string }
+  const revision = typeof row?.version === 'number' ? row.version - 1 : 0
+  return { ...sample, subject: { type, id, ...hub }, revision }
+}
+
+const realData = async (
+  directory: Directory,
+  trigger: RunTrigger,
+  { caller, editor, path }: { caller: UserCaller; editor: UserCaller; path: string },
+): Promise<EventData> => {
+  const seen = await seeEvent(directory, trigger, trigger.at)
+  const { type, id } = trigger.subject
+  const tracker = type === 'tracker' ? await directory.tracker(trigger.organizationId, id, trigger.at) : undefined
+  // One that never was has an id alone.
+  const isThere = type !== 'tracker' || tracker?.shown.name !== undefined
+  if (!isThere || !seen.isFor(caller)) throw invalid(path, NAMES_NOTHING)
+  if (!seen.isFor(editor))
+    throw invalid(path, 'is hidden from whoever edited the automation last: it fires for nothing else')
+  return seen.data(editor)
 }
 
 const sampleData = async (

@@ -1,5 +1,5 @@
 import { EVENTS } from '../../features/automations/event-table.ts'
-import type { AutomationEvent, RunTrigger } from '../../features/automations/events.ts'
+import { type AutomationEvent, EVENT_DATA_TYPES, type RunTrigger } from '../../features/automations/events.ts'
 import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../../features/tasks/views.ts'
@@ -20,6 +20,10 @@ export const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | 
   [TASK.created]: ['onTaskCreated', 'onTaskAssigned', 'onTaskFinished'],
   [TASK.changed]: ['onTaskAssigned', 'onTaskFinished'],
 }
+
+/** Whether anything makes such an event: what happens to a tracker is decided from points, all else is in the log. */
+export const isFired = (event: AutomationEvent): boolean =>
+  EVENT_DATA_TYPES[event] === 'locationHistory' || Object.values(EVENTS_OF).some((events) => events?.includes(event))
 
 /** Whether the organization has an automation that such an event may concern: most have none, and the event is not decoded. */
 export const isAnyActive = (active: ActiveAutomations, { type, metadata }: RecordedEvent): boolean | Promise<boolean> =>

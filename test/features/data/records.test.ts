@@ -384,3 +384,34 @@ test('names, options and keys are found however they are written', async (t) => 
   await make('/data', { dataTypeId: texts._id, values: { k: long } })
   t.equal((await call('GET', `/data/type/texts/${encodeURIComponent(long)}`)).status, 200, 'a long key')
 })
+
+test('a PUT has defaults, all faults are told at once, and what names a record is told by what clients see', async (t) => {
+  const { call, make } = await openData(t)
+  const customers = await make('/data-type', CUSTOMERS)
+  const fields = [
+    { name: 'id', type: 'text' },
+    { name: 'kind', type: 'text', default: 'yard' },
+    { name: 'size', type: 'number', max: 5 },
+    { name: 'customer', type: 'reference', dataTypeId: customers._id },
+  ]
+  const sites = await make('/data-type', { name: 'Sites', primaryKey: 'id', fields })
+  const customer = await make('/data', { dataTypeId: customers._id, values: { number: 'C-1', name: 'Ada' } })
+  const site = await make('/data', {
+    dataTypeId: sites._id,
+    values: { id: 'one', kind: 'depot', customer: customer._id },
+  })
+  const put = await call('PUT', `/data/${site._id}`, { values: { id: 'one', customer: customer._id } })
+  t.same(put.body.data.values, { id: 'one', kind: 'yard', customer: customer._id })
+  const patched = await call('PATCH', `/data/${site._id}`, { values: { kind: null } })
+  t.notOk('kind' in patched.body.data.values, 'a PATCH takes it away')
+  const values = { size: 9, colour: 'red', customer: site._id }
+  const refused = await call('POST', '/data', { dataTypeId: sites._id, values })
+  t.same(refused.body.errors.map(({ path }: { path: string }) => path).sort(), [
+    '/values/colour',
+    '/values/customer',
+    '/values/id',
+    '/values/size',
+  ])
+  const used = await call('DELETE', `/data/${customer._id}`)
+  t.match(used, { status: 409, body: { errors: [{ path: `/data/${site._id}`, message: 'names it in values' }] } })
+})

@@ -489,3 +489,18 @@ test('the repeat of a request that was cut short is answered with its task, alth
   t.match(await send(2), { status: 400, body: { errors: [{ path: '/flowId' }] } }, 'another request makes none')
   t.equal((await owner.call('GET', `/tasks?flowId=${flow._id}`)).body.total, 1)
 })
+
+test('a state that differs is refused and names what changes it, the same one is taken', async (t) => {
+  const { owner, ada, task } = await openTasks(t)
+  const made = await task({ assigneeIds: [ada.id] })
+  for (const method of ['PATCH', 'PUT'] as const) {
+    const body = method === 'PUT' ? made : { title: 'Collect' }
+    const refused = await owner.call(method, `/task/${made._id}`, { ...body, version: undefined, state: 'finished' })
+    t.match(refused, { status: 400, body: { errors: [{ path: '/state', message: /POST \/task\/\{id\}\/start/ }] } })
+    t.equal(
+      (await owner.call(method, `/task/${made._id}`, { ...body, version: undefined, state: 'assigned' })).status,
+      200,
+    )
+  }
+  t.equal((await owner.call('GET', `/task/${made._id}`)).body.data.state, 'assigned')
+})

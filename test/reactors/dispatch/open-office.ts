@@ -24,6 +24,7 @@ import type { Fact } from '../../../src/kernel/event.ts'
 import { actionsOf } from '../../../src/product-parts.ts'
 import { TableDirectory } from '../../../src/reactors/dispatch/directory.ts'
 import { Dispatcher, type DispatcherOptions } from '../../../src/reactors/dispatch/dispatcher.ts'
+import { isFired } from '../../../src/reactors/dispatch/subject-event.ts'
 import { dryRun } from '../../../src/reactors/dispatch/dry-run.ts'
 import { openIdentity, type Session } from '../../support/open-identity.ts'
 import { startProjections, type TestServices } from '../../support/open-services.ts'
@@ -60,7 +61,8 @@ export const openOffice = async (t: Test, partitions = 1) => {
       actions,
       inRollout: () => true,
       editor: (...asked) => directory.editor(...asked),
-      dryRun: (row, now) => dryRun({ ...services, directory, actions }, row, now),
+      isFired,
+      dryRun: (row, asked) => dryRun({ ...services, directory, actions }, row, asked),
     })
   }
   const world = await openIdentity(t, {}, further, undefined, [automationResource, geofenceGroup, geofence])

@@ -21,6 +21,7 @@ import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import type { Clock } from '../../../src/kernel/clock.ts'
 import { webhookAction } from '../../../src/reactors/dispatch/actions/webhook.ts'
 import { Dispatcher } from '../../../src/reactors/dispatch/dispatcher.ts'
+import { isFired } from '../../../src/reactors/dispatch/subject-event.ts'
 import { dryRun } from '../../../src/reactors/dispatch/dry-run.ts'
 import type { Directory } from '../../../src/reactors/dispatch/directory.ts'
 import { SubjectRows } from '../../../src/reactors/dispatch/subject-rows.ts'
@@ -242,7 +243,8 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
       actions,
       inRollout: () => known.isRolledOut,
       editor: (...asked) => known.editor(...asked),
-      dryRun: (row, now) => dryRun({ keyring, directory: known, actions }, row, now),
+      isFired,
+      dryRun: (row, asked) => dryRun({ keyring, directory: known, actions }, row, asked),
     }),
     ...automationRunRoutes({ ...services, listed, visibleTrackers: known.visibleTrackers }),
   ]
