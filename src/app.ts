@@ -5,6 +5,7 @@ import { isEmbedded } from './engine-urls.ts'
 import { lockDataFolder } from './engines/data-folder.ts'
 import { closeDataFolder } from './engines/file-modes.ts'
 import { openSchema } from './engines/clickhouse-sql/history-schema.ts'
+import { openOsrmTable } from './engines/osrm-table/osrm-table.ts'
 import { undiciCaller } from './engines/undici/undici-caller.ts'
 import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
@@ -66,6 +67,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const mailer = kept(await openMailer(config, clock))
+    const travelTimes = config.osrmUrl === undefined ? undefined : kept(openOsrmTable({ url: config.osrmUrl, clock }))
     const checkpoints = new Checkpoints(tables, clock)
     const processes = new ProcessRunner({ log, tables: checkpoints.tables, clock, logger })
     const engines = { log, tables: checkpoints.tables, checkpoints, history, files }
@@ -80,6 +82,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       life,
       caller,
       mailer,
+      travelTimes,
       rotateTokenKey: tokenKeys.rotate,
     })
     const close = async (): Promise<void> => {

@@ -28,6 +28,7 @@ export const LIMITS = [
   limit('tasks', 'tasks-max', 'tasks'),
   limit('shares', 'shares-max', 'shares', '10000'),
   limit('schedules', 'schedules-max', 'task schedules', '50000'),
+  limit('routingResults', 'routing-results-max', 'routing results'),
   limit('flows', 'flows-max', 'flows'),
   limit('dataTypes', 'data-types-max', 'data types'),
   limit('records', 'records-max', 'records', '10000000'),

@@ -79,6 +79,14 @@ export const publicUrlOf = (text: string | undefined): string | undefined => {
   throw new ConfigError(`--public-url must be an address such as https://map.example.com, not "${text}"`)
 }
 
+/** The address of a server that is called; secrets have no place in it. */
+export const serverUrlOf = (flag: string, text: string | undefined): string | undefined => {
+  if (text === undefined) return undefined
+  const isUrl = /^https?:\/\//.test(text) && URL.canParse(text) && !/[?#@]/.test(text)
+  if (isUrl) return text.replace(/\/+$/, '')
+  throw new ConfigError(`--${flag} must be an address such as http://127.0.0.1:5000, not "${text}"`)
+}
+
 export const addonOriginOf = (text: string | undefined): string | undefined => {
   if (text === undefined || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)) return text
   throw new ConfigError(`--addon-origin must be an origin such as https://addons.example.com, not "${text}"`)

@@ -1,6 +1,7 @@
 import type { Config } from './config.ts'
 import type { HttpCaller } from './engines/http-caller.ts'
 import type { Mailer } from './engines/mailer.ts'
+import type { TravelTimes } from './engines/travel-times.ts'
 import type { Uploads } from './kit/files/uploads.ts'
 import type { FileHolders } from './features/files/views.ts'
 import type { ShownInAudit } from './features/audit/views.ts'
@@ -43,6 +44,8 @@ export interface FeatureServices extends Services {
   life: Life
   caller: HttpCaller
   mailer: Mailer
+  /** Left out: distances are great circles. */
+  travelTimes?: TravelTimes
   /** Actions of automations. */
   actions: Actions
   settle: Settle

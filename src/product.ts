@@ -17,6 +17,7 @@ import { plugins } from './features/plugins/feature.ts'
 import { reports } from './features/reports/feature.ts'
 import { serviceAccounts } from './features/service-accounts/feature.ts'
 import { shares } from './features/shares/feature.ts'
+import { routing } from './features/routing/feature.ts'
 import { tasks } from './features/tasks/feature.ts'
 import { teams } from './features/teams/feature.ts'
 import { tiles } from './features/tiles/feature.ts'
@@ -38,6 +39,7 @@ export const FEATURES: readonly Feature[] = [
   data,
   flows,
   tasks,
+  routing,
   files,
   trackers,
   devices,

@@ -28,7 +28,10 @@ export interface Feeds {
 
 /** What `openService` is handed. */
 export interface ServiceParts
-  extends Pick<FeatureServices, 'config' | 'origin' | 'owners' | 'life' | 'caller' | 'mailer' | 'backtestPointsMax'> {
+  extends Pick<
+    FeatureServices,
+    'config' | 'origin' | 'owners' | 'life' | 'caller' | 'mailer' | 'travelTimes' | 'backtestPointsMax'
+  > {
   services: Services & Pick<FeatureServices, 'processes'>
 }
 

@@ -9,6 +9,7 @@ import { operationsOf, type Operation } from '../support/open-api.ts'
 import { ask, call, startService, type Service } from '../support/service.ts'
 import { DATA_WALKS } from './walks-of-data.ts'
 import { HUB_WALKS } from './walks-of-hubs.ts'
+import { ROUTE_WALKS } from './walks-of-routes.ts'
 import { SECOND_FACTOR_WALKS } from './walks-of-second-factors.ts'
 import { WALKED_ELSEWHERE, WALKS } from './walks.ts'
 
@@ -113,7 +114,9 @@ test('every command that writes several streams has its place in the walk', { ti
   for (const [operationId, streams] of await streamsOf(folder, operations))
     if (streams.size > 1) several.push(operationId)
   const walked = [
-    ...[...WALKS, ...DATA_WALKS, ...SECOND_FACTOR_WALKS, ...HUB_WALKS].map(({ operationId }) => operationId),
+    ...[...WALKS, ...DATA_WALKS, ...SECOND_FACTOR_WALKS, ...HUB_WALKS, ...ROUTE_WALKS].map(
+      ({ operationId }) => operationId,
+    ),
     ...WALKED_ELSEWHERE,
   ]
   t.same(

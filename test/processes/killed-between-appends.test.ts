@@ -8,6 +8,7 @@ import { openIdentity, PASSWORD } from '../support/open-identity.ts'
 import { halvesOf } from './office-truth.ts'
 import { DATA_WALKS } from './walks-of-data.ts'
 import { HUB_WALKS } from './walks-of-hubs.ts'
+import { ROUTE_WALKS } from './walks-of-routes.ts'
 import { SECOND_FACTOR_WALKS } from './walks-of-second-factors.ts'
 import { type Request, type Walk, WALKS, type World } from './walks.ts'
 
@@ -59,7 +60,13 @@ const walk = async (t: Test, world: World, prepare: Walk['prepare'], writes: num
 /** So few writes are walked with both orders of repeats; more with each in turn. */
 const BOTH_ORDERS_MAX = 4
 
-for (const { operationId, what, prepare } of [...WALKS, ...DATA_WALKS, ...SECOND_FACTOR_WALKS, ...HUB_WALKS]) {
+for (const { operationId, what, prepare } of [
+  ...WALKS,
+  ...DATA_WALKS,
+  ...SECOND_FACTOR_WALKS,
+  ...HUB_WALKS,
+  ...ROUTE_WALKS,
+]) {
   test(`${what} (${operationId}), killed between every two writes and repeated`, { timeout: 600_000 }, async (t) => {
     const world = await openIdentity(t)
     let appended: readonly string[] | undefined

@@ -38,7 +38,7 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
-test('docs/integrate.md, automations.md, reports.md and devices.md run exactly as they are pasted, each in one session', {
+test('docs/integrate.md, automations.md, reports.md, routing.md and devices.md run exactly as they are pasted, each in one session', {
   skip: missing === undefined ? false : `needs ${missing}`,
   timeout: 900_000,
 }, async (t) => {
@@ -56,6 +56,10 @@ test('docs/integrate.md, automations.md, reports.md and devices.md run exactly a
   t.same([...new Set(automations.match(/^```.*$/gm))].sort(), ['```', '```sh'])
   const second = await run(sessionOf(automations), folder, service.url)
   t.equal(second.code, 0, 'and every one of the page on automations', { errors: second.errors.slice(-1_500) })
+  const routing = readFileSync('docs/routing.md', 'utf8')
+  t.same([...new Set(routing.match(/^```.*$/gm))].sort(), ['```', '```sh'])
+  const routed = await run(sessionOf(routing), folder, service.url)
+  t.equal(routed.code, 0, 'and every one of the page on routes', { errors: routed.errors.slice(-1_500) })
   const reports = readFileSync('docs/reports.md', 'utf8')
   t.same([...new Set(reports.match(/^```.*$/gm))].sort(), ['```', '```sh'])
   const third = await run(sessionOf(reports), folder, service.url)

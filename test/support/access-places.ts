@@ -93,6 +93,7 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   shareId: 'hub',
   fileId: 'hub',
   scheduleId: 'hub',
+  routingResultId: 'hub',
   dataTypeId: 'organization',
   dataId: 'organization',
   name: 'organization',
@@ -121,6 +122,7 @@ export const REFERENCES: { [member: string]: string } = {
   taskIds: 'taskId',
   taskId: 'taskId',
   trackerId: 'trackerId',
+  vehicleIds: 'vehicleId',
   assigneeIds: 'userId',
 }
 
@@ -137,6 +139,10 @@ export const MEMBERS: { [pointer: string]: (id: string, own: Ids, path: string) 
   '/steps/0/components/0/dataTypeId': (dataTypeId) => [
     { id: 'one', name: 'One', components: [{ id: 'link', type: 'reference', dataTypeId }] },
   ],
+  '/routes/0/vehicleId': (vehicleId) => [{ vehicleId, visits: [] }],
+  '/routes/0/userId': (userId, { vehicleId }) => [{ vehicleId, userId, visits: [] }],
+  '/routes/0/visits/0/taskId': (taskId, { vehicleId }) => [{ vehicleId, visits: [{ taskId }] }],
+  '/unassigned/0/taskId': (taskId) => [{ taskId, reason: 'noRoom' }],
   '/dataSource/dataTypeId': (dataTypeId, { dataId }, path) =>
     path.startsWith('/flow') ? { dataTypeId, mapping: {} } : { dataTypeId, dataId },
   '/dataSource/dataId': (dataId, { dataTypeId }) => ({ dataTypeId, dataId }),

@@ -117,6 +117,13 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     startTime: '2026-01-01T00:00:00Z',
     task: { title: 'Round', hubId: hub._id },
   })
+  const routingIds = await routings(
+    service,
+    token,
+    make,
+    { hubId: hub._id, userId: user._id, vehicleId: vehicle._id },
+    () => make('/task', { flowId: flow._id, title: 'Visit', hubId: hub._id, lat: 52.1, lng: 21.1 }),
+  )
   const notification = await firstOf(service, token, '/notifications')
   const trip = await drive(service, token, tracker.deviceKey)
   const first = await firstOf(service, token, '/location-histories')
@@ -130,6 +137,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
     organizationId,
     spare: {
       ...(await spare(make)),
+      routingResultId: (await make('/routing-result', { hubId: hub._id }))._id,
       fileId: await fileOf(),
       sessionId: await furtherSession(service, email, password),
     },
@@ -171,11 +179,38 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       flowId: flow._id,
       taskId: task._id,
       scheduleId: schedule._id,
+      ...routingIds,
       fileId,
       'trackerId:provisionTracker': (await make('/tracker', { name: 'Phone', hubId: hub._id }))._id,
       'taskId:startTask': assigned._id,
       'taskId:finishTask': started._id,
     },
+  }
+}
+
+/** Routing results in the states that operations need. */
+const routings = async (
+  service: Service,
+  token: string,
+  make: (path: string, body: Json) => Promise<Json>,
+  { hubId, userId, vehicleId }: { [name: string]: string },
+  task: () => Promise<Json>,
+): Promise<ApiWorld['ids']> => {
+  const driven = await make('/vehicle', { name: 'Driven van', hubId, userId })
+  const visits = [{ taskId: (await task())._id }]
+  const dispatchable = await make('/routing-result', { hubId, routes: [{ vehicleId: driven._id, visits }] })
+  const body = { hubId, vehicleIds: [vehicleId], taskIds: [(await task())._id], startAt: Date.now(), steps: 10 }
+  const { _id: plannedId } = (await ask(service, 'POST', '/routing', { token, body })).data
+  await until('a plan', async () => {
+    const { state } = (await ask(service, 'GET', `/routing-result/${plannedId}`, { token })).data
+    return state === 'planned'
+  })
+  return {
+    routingResultId: (await make('/routing-result', { name: 'Monday', hubId }))._id,
+    'routingResultId:dispatchRoutes': dispatchable._id,
+    'routingResultId:stopRouting': plannedId,
+    'routingResultId:endRouting': plannedId,
+    'taskId:planRoutes': (await task())._id,
   }
 }
 

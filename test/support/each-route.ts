@@ -42,6 +42,16 @@ const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
   replaceData: () => ({ values: { number: `C-${100 + ++made}`, kind: 'shop' } }),
   login: ({ email, password }) => ({ email, password }),
   replaceUser: ({ ids }) => ({ name: 'Planner', email: ids.email, roleId: ids.roleId, hubId: [ids.hubId] }),
+  createRoutingResult: ({ ids }) => ({ hubId: ids.hubId, routes: [{ vehicleId: ids.vehicleId, visits: [] }] }),
+  replaceRoutingResult: ({ ids }) => ({ name: 'Tuesday', hubId: ids.hubId, routes: [] }),
+  amendRoutingResult: () => ({ name: 'Wednesday' }),
+  planRoutes: ({ ids }) => ({
+    hubId: ids.hubId,
+    taskIds: [ids['taskId:planRoutes']],
+    vehicleIds: [ids.vehicleId],
+    startAt: Date.now(),
+    steps: 10,
+  }),
   backtestGeofence: () => ({ from: Date.now() - 3_600_000, to: Date.now() }),
 }
 /** These end the token of the call, so they are called with one of their own. */

@@ -27,6 +27,10 @@ import { schedule } from '../../src/features/tasks/schedule.ts'
 import { scheduleRoutes } from '../../src/features/tasks/schedule-api.ts'
 import { taskRoutes } from '../../src/features/tasks/api.ts'
 import { task } from '../../src/features/tasks/task.ts'
+import { routingRoutes } from '../../src/features/routing/api.ts'
+import { routingResult } from '../../src/features/routing/result.ts'
+import { ROUTING_BOUNDS } from '../../src/features/routing/views.ts'
+import { JobPlaces } from '../../src/kit/jobs/asking.ts'
 import { flow } from '../../src/features/flows/flow.ts'
 import { readVersion } from '../../src/features/flows/read-version.ts'
 import { notificationRoutes } from '../../src/features/notifications/api.ts'
@@ -79,6 +83,7 @@ const RESOURCES = [
   flow,
   task,
   schedule,
+  routingResult,
 ]
 
 /** What is weak is tested by itself: each process would load the dictionaries. */
@@ -136,6 +141,7 @@ export const openIdentity = async (
       flow.routes(these, { read: readVersion(these) }),
       scheduleRoutes(these),
       taskRoutes({ ...these, uploads, config: { offlineMaxMs: 7 * 86_400_000 } }),
+      routingRoutes({ ...these, places: new JobPlaces(these.tables, ROUTING_BOUNDS) }),
       team.routes(these),
       vehicle.routes(these),
       tracker.routes(these),

@@ -43,12 +43,12 @@ const COLUMNS = `trackerId, recordedAt, latE7, lngE7, flags, accuracyCm, altitud
  * Rows that differ in nothing but the version share a partition, so FINAL need not look across them. A reader that is slow
  * holds some blocks, as rows and as text: they are small.
  */
-const FINAL_SETTINGS =
+export const POINTS_SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
 const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
 
 export const selectPoints = (filter: PointFilter, selection: PointSelection): Statement => {
-  const { conditions, parameters } = conditionsOf(filter)
+  const { conditions, parameters } = pointConditions(filter)
   const outer: string[] = []
   const { after, order } = selection
   if (after !== undefined) {
@@ -64,7 +64,7 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection): St
   if (filter.intervalMs === undefined) {
     const where = [...conditions, ...outer].join(' AND ')
     return {
-      sql: `SELECT ${COLUMNS} FROM ${POINTS} FINAL WHERE ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
+      sql: `SELECT ${COLUMNS} FROM ${POINTS} FINAL WHERE ${where} ORDER BY ${ORDERS[order]} ${limit} ${POINTS_SETTINGS}`,
       parameters,
     }
   }
@@ -74,21 +74,21 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection): St
     `LIMIT 1 BY organizationId, trackerId, intDiv(toUnixTimestamp64Milli(recordedAt), {interval:UInt64})`
   const where = outer.length > 0 ? `WHERE ${outer.join(' AND ')}` : ''
   return {
-    sql: `SELECT ${COLUMNS} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${FINAL_SETTINGS}`,
+    sql: `SELECT ${COLUMNS} FROM (${firsts}) ${where} ORDER BY ${ORDERS[order]} ${limit} ${POINTS_SETTINGS}`,
     parameters,
   }
 }
 
 /** When the newest point was recorded, and how many there are at least (0: none), reading times alone. */
 export const selectNewestTime = (filter: PointFilter): Statement => {
-  const { conditions, parameters } = conditionsOf(filter)
+  const { conditions, parameters } = pointConditions(filter)
   const sql = `SELECT count() AS points, toUnixTimestamp64Milli(max(recordedAt)) AS newest FROM ${POINTS} WHERE ${conditions.join(' AND ')}`
   return { sql, parameters }
 }
 
 /** At most so many points have to be read for this filter: an estimate that reads no values beyond what the filter names. */
 export const countPoints = (filter: PointFilter): Statement => {
-  const { conditions, parameters } = conditionsOf(filter)
+  const { conditions, parameters } = pointConditions(filter)
   return { sql: `SELECT count() AS points FROM ${POINTS} WHERE ${conditions.join(' AND ')}`, parameters }
 }
 
@@ -99,7 +99,7 @@ export const countPoints = (filter: PointFilter): Statement => {
 export const selectForBacktest = (
   filter: PointFilter & { from: number; to: number; accuracyMaxCm?: number },
 ): Statement => {
-  const { conditions, parameters } = conditionsOf({
+  const { conditions, parameters } = pointConditions({
     organizationId: filter.organizationId,
     trackerIds: filter.trackerIds,
     to: filter.to,
@@ -109,14 +109,14 @@ export const selectForBacktest = (
   const before = `SELECT trackerId, max(recordedAt) FROM ${POINTS} WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
     AND recordedAt < ${timeOf('from')} ${passes} GROUP BY trackerId`
   const sql = `SELECT ${COLUMNS} FROM ${POINTS} FINAL WHERE ${conditions.join(' AND ')} AND ${WAS_NOT_AHEAD}
-    AND (recordedAt >= ${timeOf('from')} OR (trackerId, recordedAt) IN (${before})) ORDER BY ${ORDERS.tracker} ${FINAL_SETTINGS}`
+    AND (recordedAt >= ${timeOf('from')} OR (trackerId, recordedAt) IN (${before})) ORDER BY ${ORDERS.tracker} ${POINTS_SETTINGS}`
   return { sql, parameters: { ...parameters, from, ...(accuracyMaxCm !== undefined && { accuracyMaxCm }) } }
 }
 
 /** Every tracker's newest point that was not ahead of the clock, of every organization; `version` says where it was logged. */
 export const selectNewest = (): Statement => ({
   sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} FINAL WHERE ${WAS_NOT_AHEAD}
-    ORDER BY organizationId DESC, trackerId DESC, recordedAt DESC LIMIT 1 BY organizationId, trackerId ${FINAL_SETTINGS}`,
+    ORDER BY organizationId DESC, trackerId DESC, recordedAt DESC LIMIT 1 BY organizationId, trackerId ${POINTS_SETTINGS}`,
   parameters: {},
 })
 
@@ -128,7 +128,7 @@ export const selectNewestSince = (tracker: {
   revision: number
 }): Statement => ({
   sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} FINAL WHERE organizationId = {organization:UUID} AND trackerId = {tracker:UUID}
-    AND ${WAS_NOT_AHEAD} AND (epoch, revision) > ({epoch:UInt16}, {revision:UInt64}) ORDER BY recordedAt DESC LIMIT 1 ${FINAL_SETTINGS}`,
+    AND ${WAS_NOT_AHEAD} AND (epoch, revision) > ({epoch:UInt16}, {revision:UInt64}) ORDER BY recordedAt DESC LIMIT 1 ${POINTS_SETTINGS}`,
   parameters: {
     organization: tracker.organizationId,
     tracker: tracker.trackerId,
@@ -145,7 +145,8 @@ const ORDERS: { [order in PointOrder]: string } = {
   tracker: 'organizationId, trackerId, recordedAt',
 }
 
-const conditionsOf = (filter: PointFilter): { conditions: string[]; parameters: HistoryParameters } => {
+/** What of a statement says which points are meant. */
+export const pointConditions = (filter: PointFilter): { conditions: string[]; parameters: HistoryParameters } => {
   const conditions = ['organizationId = {organization:UUID}']
   const parameters: HistoryParameters = { organization: filter.organizationId }
   const add = (condition: string, values: HistoryParameters): void => {

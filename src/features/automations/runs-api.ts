@@ -19,6 +19,7 @@ import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
 import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
+import { ROUTING_RESULTS, type RoutingRow } from '../routing/views.ts'
 import { seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
 import { askRetry } from './automation.ts'
 import { EVENT_DATA_TYPES, type Subject } from './events.ts'
@@ -78,7 +79,12 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
 ]
 
 /** Parameters that ask for the runs of one subject. */
-const SUBJECT_QUERY = { trackerId: 'tracker', taskId: 'task', dataId: 'record' } as const
+const SUBJECT_QUERY = {
+  trackerId: 'tracker',
+  taskId: 'task',
+  dataId: 'record',
+  routingResultId: 'routingResult',
+} as const
 
 type LogQuery = ListQuery & { from?: string; to?: string } & {
   [parameter in keyof typeof SUBJECT_QUERY]?: readonly string[]
@@ -129,11 +135,16 @@ const seenBy = async (
       (_, i) => tasks[i] !== undefined && seesHubs(caller, [tasks[i].hubId]) && seesTask(caller, tasks[i]),
     ),
   )
+  const resultIds = [...new Set(idsOf('routingResult'))]
+  const results =
+    resultIds.length === 0 ? [] : await tables.getMany<RoutingRow>(ROUTING_RESULTS, caller.organizationId, resultIds)
+  for (const [i, id] of resultIds.entries()) if (results[i] && seesHubs(caller, [results[i].hubId])) seen.add(id)
   const trackerIds = idsOf('tracker').length === 0 ? [] : await visibleTrackers(caller)
   const trackers = trackerIds === 'all' ? undefined : new Set(trackerIds)
   return subjects.map(({ type, id }) => {
     if (type === 'record') return caller.permissions.has('view/data')
     if (type === 'task') return seen.has(id)
+    if (type === 'routingResult') return caller.permissions.has('view/routing') && seen.has(id)
     return type === 'tracker' && trackers?.has(id) !== false
   })
 }
@@ -156,6 +167,11 @@ const LOG_QUERY = ((): JsonSchema => {
       ...properties,
       trackerId: severalOf('trackerId', { ...UUID, description: 'Runs for this tracker.' }, ONE_SUBJECT),
       taskId: severalOf('taskId', { ...UUID, description: 'Runs for this task.' }, ONE_SUBJECT),
+      routingResultId: severalOf(
+        'routingResultId',
+        { ...UUID, description: 'Runs for this routing result.' },
+        ONE_SUBJECT,
+      ),
       dataId: severalOf('dataId', { ...UUID, description: 'Runs for this record.' }, ONE_SUBJECT),
       ...boundsSchema('Runs made'),
     },

@@ -30,8 +30,7 @@ export const webhookDocuments = (resources: Pick<KnownResources, 'declarationOf'
   (Object.keys(EVENTS) as AutomationEvent[]).map((event) => ({
     name: event,
     summary: SUMMARIES[event],
-    description:
-      EVENTS[event].subject === 'routingResult' ? `${DESCRIPTION} This version has no such event yet.` : DESCRIPTION,
+    description: DESCRIPTION,
     payload: answered(event[0].toUpperCase() + event.slice(1), {
       type: { const: event },
       timestamp: { type: 'string', format: 'date-time', description: 'When it happened.' },

@@ -134,6 +134,19 @@ export class TaskWriter implements ResourceWrites {
     })
   }
 
+  /** Gives a task of a plan to whoever drives its route; a team that they are not of has it no longer. */
+  route(origin: WriteOrigin, id: string, userId: string, routingResultId: string): Promise<Written> {
+    return this.update(origin, id, async (before) => {
+      const { organizationId, now } = origin
+      const team =
+        before.teamId === undefined ? undefined : await this.services.tables.get('teams', organizationId, before.teamId)
+      const isOfTeam = (team?.userIds as string[] | undefined)?.includes(userId) === true
+      const move: Move = { type: 'assign', assigneeIds: [userId], teamId: isOfTeam ? before.teamId : null }
+      const assigned = decideMove(before, move, { now, createdAt: new Date(now).toISOString() })
+      return { ...(await this.settled(origin, before, assigned)), routingResultId }
+    })
+  }
+
   /**
    * Takes what was done with a task by a user who has it no more, and need not see it.
    * @throws the refusal for what does not count

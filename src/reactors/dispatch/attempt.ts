@@ -4,7 +4,9 @@ import { automation as automationDecider } from '../../features/automations/auto
 import { automationStream, type AttemptMade, type RunTrigger } from '../../features/automations/events.ts'
 import { openDetails, sealAnswer } from '../../features/automations/sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from '../../features/automations/views.ts'
+import type { Subject } from '../../features/automations/events.ts'
 import { RECORD } from '../../features/data/events.ts'
+import { ROUTING_RESULT } from '../../features/routing/views.ts'
 import { TASK } from '../../features/tasks/views.ts'
 import type { Details } from '../../features/automations/action-type.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
@@ -100,6 +102,14 @@ const detailsOf = (keyring: Keyring, automation: AutomationRow): Details => {
 
 const LISTED_MS = 10_000
 
+/** Types of the events that write a subject of the log. */
+const WRITES: { readonly [type in Subject['type']]: readonly string[] } = {
+  task: [TASK.created, TASK.changed],
+  record: [RECORD.created],
+  routingResult: [ROUTING_RESULT.created, ROUTING_RESULT.changed],
+  tracker: [],
+}
+
 /**
  * An action that reads lists may be quicker than they are: without what led to it, it would be refused for good.
  * @throws Failure engine_down while they are behind
@@ -109,7 +119,7 @@ const assertListed = async (
   { subject, position }: RunTrigger,
 ): Promise<void> => {
   if (settle === undefined || position === undefined) return
-  const types = subject.type === 'task' ? [TASK.created, TASK.changed] : [RECORD.created]
+  const types = WRITES[subject.type]
   if (!(await settle({ position, types }, LISTED_MS))) throw new Failure('engine_down')
 }
 

@@ -12,8 +12,7 @@ import { seeSubject } from './subject-event.ts'
 /** @param loggedAt when the event was logged at the latest, ms since the epoch: its tracker was seen then at least */
 export const seeEvent = async (directory: Directory, trigger: RunTrigger, loggedAt: number): Promise<EventSeen> => {
   const { organizationId, subject, event, at, point } = trigger
-  if (subject.type === 'task' || subject.type === 'record') return seeSubject(directory.subjects, trigger)
-  if (subject.type !== 'tracker') throw new Error(`events of a ${subject.type} are not known yet`)
+  if (subject.type !== 'tracker') return seeSubject(directory.subjects, trigger)
   const seenAt = Math.min(point?.recordedAt ?? at, loggedAt)
   const tracker = await directory.tracker(organizationId, subject.id, seenAt)
   return {

@@ -2,6 +2,7 @@ import { EVENTS } from '../../features/automations/event-table.ts'
 import { type AutomationEvent, EVENT_DATA_TYPES, type RunTrigger } from '../../features/automations/events.ts'
 import { RECORD, RECORD_STREAMS } from '../../features/data/events.ts'
 import { DATA_TYPES, type DataTypeRow, type RecordRow, shownRecord } from '../../features/data/views.ts'
+import { ROUTING_RESULT, ROUTING_RESULT_STREAMS, routingShown, type RoutingRow } from '../../features/routing/views.ts'
 import { seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from '../../features/tasks/views.ts'
 import { seesHubs } from '../../kernel/caller.ts'
 import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
@@ -12,13 +13,15 @@ import { type EventData, type EventSeen, FORMER_NAMES } from './event-seen.ts'
 import type { SubjectRows } from './subject-rows.ts'
 
 /** Streams whose events concern automations beside the decisions about trackers. */
-export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS]
+export const SUBJECT_PREFIXES: readonly string[] = [TASK_STREAMS, RECORD_STREAMS, ROUTING_RESULT_STREAMS]
 
 /** Events of automations that an event of the log may be, by its type. */
 export const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | undefined } = {
   [RECORD.created]: ['onDataSourceCreated'],
   [TASK.created]: ['onTaskCreated', 'onTaskAssigned', 'onTaskFinished'],
   [TASK.changed]: ['onTaskAssigned', 'onTaskFinished'],
+  [ROUTING_RESULT.created]: ['onRoutingResultFinished'],
+  [ROUTING_RESULT.changed]: ['onRoutingResultFinished', 'onRoutingResultDispatched'],
 }
 
 /** Whether anything makes such an event: what happens to a tracker is decided from points, all else is in the log. */
@@ -53,7 +56,7 @@ export interface HeardEvent {
 
 export const heardEvent = async (rows: SubjectRows, event: RecordedEvent): Promise<HeardEvent> => {
   const { stream, type, id: sourceId, revision, position } = event
-  if (type !== TASK.created && type !== TASK.changed && type !== RECORD.created) return { event, triggers: [] }
+  if (EVENTS_OF[type] === undefined) return { event, triggers: [] }
   const data = dataOf<ResourceData>(event)
   const { organizationId } = data
   const at = Date.parse(data.at)
@@ -63,6 +66,7 @@ export const heardEvent = async (rows: SubjectRows, event: RecordedEvent): Promi
     const subject = { type: 'record' as const, id: idOfStream(stream) }
     return { event, triggers: [{ event: 'onDataSourceCreated', subject, at, ...common }], after: row }
   }
+  if (stream.startsWith(ROUTING_RESULT_STREAMS)) return heardRouting(rows, event, row as RoutingRow, at)
   const after = row as TaskRow
   const before =
     type === TASK.created ? undefined : ((await rows.at(stream, organizationId, revision - 1)) as TaskRow | undefined)
@@ -73,6 +77,22 @@ export const heardEvent = async (rows: SubjectRows, event: RecordedEvent): Promi
   if (after.state === 'finished' && before?.state !== 'finished')
     triggers.push({ event: 'onTaskFinished', subject, at: Date.parse(after.finishedAt ?? data.at), ...common })
   return { event, triggers, after, ...(before !== undefined && { before }) }
+}
+
+/** A result is finished when it has its plan, and dispatched when its tasks are assigned. */
+const heardRouting = async (
+  rows: SubjectRows,
+  event: RecordedEvent,
+  after: RoutingRow,
+  at: number,
+): Promise<HeardEvent> => {
+  const { stream, type, id: sourceId, revision, position } = event
+  const { organizationId, state, hubId } = after
+  const before = type === ROUTING_RESULT.created ? undefined : await rows.at(stream, organizationId, revision - 1)
+  if (state === before?.state || (state !== 'planned' && state !== 'dispatched')) return { event, triggers: [] }
+  const subject = { type: 'routingResult' as const, id: idOfStream(stream), hubId }
+  const name = state === 'planned' ? 'onRoutingResultFinished' : 'onRoutingResultDispatched'
+  return { event, triggers: [{ event: name, sourceId, organizationId, revision, position, subject, at }], after }
 }
 
 const gainsPeople = (before: TaskValues | undefined, after: TaskValues): boolean => {
@@ -89,11 +109,18 @@ export interface SubjectServices {
   row(table: string, organizationId: string, id: string): Promise<Row | undefined>
 }
 
-/** A task or a record as it is now, with what its event carries. */
+const STREAMS = {
+  task: TASK_STREAMS,
+  record: RECORD_STREAMS,
+  routingResult: ROUTING_RESULT_STREAMS,
+  tracker: 'tracker-',
+}
+
+/** A task, a record or a routing result as it is now, with what its event carries. */
 export const seeSubject = async (services: SubjectServices, trigger: RunTrigger): Promise<EventSeen> => {
   const { organizationId, subject, revision = 0, event } = trigger
   const isTask = subject.type === 'task'
-  const stream = (isTask ? TASK_STREAMS : RECORD_STREAMS) + subject.id
+  const stream = STREAMS[subject.type] + subject.id
   const now = await services.rows.now(stream, organizationId)
   const hasBefore = isTask && event !== 'onTaskCreated'
   return subjectSeen(
@@ -114,6 +141,16 @@ export const subjectSeen = (
   const { organizationId, subject, event } = trigger
   const { permission } = EVENTS[event]
   if (subject.type === 'record') return recordSeen(services, trigger, row as RecordRow | undefined)
+  if (subject.type === 'routingResult') {
+    const result = row as RoutingRow | undefined
+    return {
+      isFor: (editor) => result !== undefined && editor.permissions.has(permission) && seesHubs(editor, [result.hubId]),
+      data: () => ({
+        organizationId,
+        routingResult: result === undefined ? { _id: subject.id } : routingShown(result),
+      }),
+    }
+  }
   const task = row as TaskRow | undefined
   return {
     isFor: (editor) =>

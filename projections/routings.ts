@@ -1,0 +1,5 @@
+import { ROUTING, ROUTINGS } from '../src/features/routing/views.ts'
+import { jobRows } from '../src/kit/jobs/rows.ts'
+
+/** Every planning of routes, until its time is over. */
+export const routings = jobRows(ROUTING, ROUTINGS)

@@ -1,0 +1,123 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { assertNoFaults, Failure, type FieldError } from '../../kernel/errors.ts'
+import type { Row } from '../../kernel/table.ts'
+import { NAMES_NOTHING } from '../../kit/resource/references.ts'
+import { userHasHub, USERS_TABLE } from '../identity/views.ts'
+import { isOver, seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
+import { OPEN_STATES, ROUTING_RESULTS, type RoutingRow, type RoutingValues } from './views.ts'
+
+export const VEHICLES_TABLE = 'vehicles'
+const ROWS_AT_ONCE = 500
+const FAULTS_MAX = 50
+
+export interface CheckedPlan extends Pick<RoutingValues, 'hubId' | 'routes' | 'unassigned'> {
+  organizationId: string
+  /** Absent where the service itself writes. */
+  caller?: UserCaller
+}
+
+type Tables = Pick<TableStore, 'get' | 'getMany' | 'find'>
+
+/** Rows by id, of which there may be many. */
+export const rowsOf = async <R extends Row>(
+  tables: Pick<TableStore, 'getMany'>,
+  table: string,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<(R | undefined)[]> => {
+  const rows: (R | undefined)[] = []
+  for (let from = 0; from < ids.length; from += ROWS_AT_ONCE)
+    rows.push(...(await tables.getMany<R>(table, organizationId, ids.slice(from, from + ROWS_AT_ONCE))))
+  return rows
+}
+
+/**
+ * What a plan names is there, of its hub, and not over; no task stands in it twice. Tasks in `known` were checked before.
+ * @throws Failure invalid with the paths
+ */
+export const assertPlan = async (tables: Tables, plan: CheckedPlan, known: ReadonlySet<string>): Promise<void> => {
+  const faults: FieldError[] = []
+  const named = [
+    ...plan.routes.flatMap(({ visits }, i) =>
+      visits.map(({ taskId }, j) => ({ taskId, path: `/routes/${i}/visits/${j}/taskId` })),
+    ),
+    ...plan.unassigned.map(({ taskId }, i) => ({ taskId, path: `/unassigned/${i}/taskId` })),
+  ]
+  const seen = new Set<string>()
+  for (const { taskId, path } of named) {
+    if (seen.has(taskId)) faults.push({ path, message: 'is a task that stands in the plan already' })
+    seen.add(taskId)
+  }
+  const fresh = named.filter(({ taskId }) => !known.has(taskId))
+  faults.push(...(await taskFaults(tables, plan, fresh)), ...(await vehicleFaults(tables, plan)))
+  assertNoFaults(faults.slice(0, FAULTS_MAX))
+}
+
+export const taskFaults = async (
+  tables: Pick<TableStore, 'getMany'>,
+  { organizationId, caller, hubId }: Pick<CheckedPlan, 'organizationId' | 'caller' | 'hubId'>,
+  named: readonly { taskId: string; path: string }[],
+): Promise<FieldError[]> => {
+  const ids = named.map(({ taskId }) => taskId)
+  const tasks = await rowsOf<TaskRow>(tables, TASKS, organizationId, ids)
+  return named.flatMap(({ path }, i) => {
+    const task = tasks[i]
+    const isSeen =
+      task !== undefined && (caller === undefined || (seesHubs(caller, [task.hubId]) && seesTask(caller, task)))
+    if (!isSeen) return [{ path, message: NAMES_NOTHING }]
+    if (task.hubId !== hubId) return [{ path, message: 'is a task of another hub' }]
+    return isOver(task) ? [{ path, message: `is a task that is ${task.state}` }] : []
+  })
+}
+
+const vehicleFaults = async (tables: Tables, plan: CheckedPlan): Promise<FieldError[]> => {
+  const { organizationId, hubId, routes } = plan
+  const named = routes.map(({ vehicleId }, i) => ({ vehicleId, path: `/routes/${i}/vehicleId` }))
+  const faults = await vehiclesFaults(tables, plan, named)
+  for (const [i, { userId }] of routes.entries()) {
+    if (userId === undefined) continue
+    const user = await tables.get(USERS_TABLE, organizationId, userId)
+    const path = `/routes/${i}/userId`
+    if (user === undefined) faults.push({ path, message: NAMES_NOTHING })
+    else if (!(await userHasHub(tables, organizationId, user, hubId)))
+      faults.push({ path, message: 'is a user without access to the hub of the plan' })
+  }
+  return faults
+}
+
+export const vehiclesFaults = async (
+  tables: Pick<TableStore, 'getMany'>,
+  { organizationId, hubId }: Pick<CheckedPlan, 'organizationId' | 'hubId'>,
+  named: readonly { vehicleId: string; path: string }[],
+): Promise<FieldError[]> => {
+  const ids = named.map(({ vehicleId }) => vehicleId)
+  const vehicles = await rowsOf(tables, VEHICLES_TABLE, organizationId, ids)
+  return named.flatMap(({ path }, i) => {
+    const vehicle = vehicles[i]
+    if (vehicle === undefined) return [{ path, message: NAMES_NOTHING }]
+    return vehicle.hubId === undefined || vehicle.hubId === hubId
+      ? []
+      : [{ path, message: 'is a vehicle of another hub' }]
+  })
+}
+
+/** @throws Failure conflict that names the results which have tasks of these already */
+export const assertFree = async (
+  tables: Pick<TableStore, 'find'>,
+  organizationId: string,
+  id: string,
+  taskIds: readonly string[],
+): Promise<void> => {
+  for (let from = 0; from < taskIds.length; from += ROWS_AT_ONCE) {
+    const where = { taskIds: taskIds.slice(from, from + ROWS_AT_ONCE), state: [...OPEN_STATES] }
+    const { rows } = await tables.find<RoutingRow>(ROUTING_RESULTS, organizationId, { where, limit: 2 })
+    const other = rows.find((one) => one.id !== id)
+    if (other === undefined) continue
+    const taskId = taskIds.find((one) => other.row.taskIds.includes(one))
+    throw new Failure('conflict', {
+      message: `The task ${taskId} is in the routing result ${other.id}, which is ${other.row.state}.`,
+      extra: { routingResultId: other.id, taskId },
+    })
+  }
+}

@@ -1,0 +1,30 @@
+import { routings } from '../../../projections/routings.ts'
+import type { Feature } from '../../feature.ts'
+import { JobPlaces } from '../../kit/jobs/asking.ts'
+import { dispatchRoutes } from '../../processes/dispatch-routes.ts'
+import { COMPLETE_ROUTES, completeResults } from '../../reactors/routing/complete-results.ts'
+import { planWork } from '../../reactors/routing/plan-routes.ts'
+import { withActualVisits } from './actual-visits.ts'
+import { routingRoutes } from './api.ts'
+import { ROUTING_EVENTS } from './live-feed.ts'
+import { routingResult } from './result.ts'
+import { ROUTING_BOUNDS, ROUTING_VIEW, type RoutingRow } from './views.ts'
+
+export const routing: Feature = {
+  resources: [routingResult],
+  projections: [routings],
+  routes: (services) =>
+    routingRoutes({
+      ...services,
+      places: new JobPlaces(services.tables, ROUTING_BOUNDS),
+      present: async (rows, { caller, now, wants }) => {
+        if (rows.length !== 1 || !wants('routes')) return [...rows]
+        return [await withActualVisits(services, caller, rows[0] as RoutingRow, now)]
+      },
+    }),
+  works: (services) => [planWork(services)],
+  jobs: ({ follows, ...services }) => [follows(COMPLETE_ROUTES, (isOurs) => completeResults({ ...services, isOurs }))],
+  processes: ({ services }) => [dispatchRoutes(services)],
+  jobViews: [ROUTING_VIEW],
+  liveEvents: ROUTING_EVENTS,
+}

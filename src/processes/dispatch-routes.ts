@@ -1,0 +1,68 @@
+import { DISPATCH_ROUTES, type DispatchData } from '../features/routing/processes.ts'
+import { RoutingWriter } from '../features/routing/routing-writer.ts'
+import { TaskWriter } from '../features/tasks/task-writer.ts'
+import { Failure } from '../kernel/errors.ts'
+import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { severalAtOnce } from '../kit/commands/several-at-once.ts'
+import { allWrote } from '../kit/commands/wrote.ts'
+import { formatTime } from '../kit/http/request-context.ts'
+import type { Wrote } from '../kit/http/route.ts'
+import type { ResourceServices } from '../kit/resource/declaration.ts'
+import { unlessGone } from './office.ts'
+
+const AT_ONCE = 8
+
+/** Assigns the tasks of a plan to those who have its vehicles, and says then that it is dispatched. */
+export const dispatchRoutes = (services: ResourceServices): Process<DispatchData> => {
+  const tasks = new TaskWriter(services)
+  const results = new RoutingWriter(services)
+  return defineProcess(DISPATCH_ROUTES, [
+    { name: 'tasks', run: (data, originOf) => assignAll(tasks, data, originOf) },
+    {
+      name: 'result',
+      run: ({ routingResultId, routes }, originOf) => {
+        const origin = originOf()
+        const written = results.update(origin, routingResultId, (before) =>
+          before.state === 'planned'
+            ? {
+                state: 'dispatched',
+                dispatchedAt: formatTime(origin.now),
+                routes: before.routes.map((route, i) => ({ ...route, userId: routes[i].userId })),
+              }
+            : {},
+        )
+        return unlessGone(written.then(({ wrote }) => wrote))
+      },
+    },
+  ])
+}
+
+const assignAll = async (
+  tasks: TaskWriter,
+  { routingResultId, routes }: DispatchData,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  const wrotes: (Wrote | undefined)[] = []
+  const all = routes.flatMap(({ userId, taskIds }) => taskIds.map((taskId) => ({ userId, taskId })))
+  await severalAtOnce(all, AT_ONCE, async ({ userId, taskId }) => {
+    const origin = originOf(taskId)
+    const metadata = { ...origin.metadata, actor: `routing:${routingResultId}` }
+    const written = tasks.route({ ...origin, metadata }, taskId, userId, routingResultId)
+    wrotes.push(await unlessRefused(written.then(({ wrote }) => wrote)))
+  })
+  return allWrote(...wrotes)
+}
+
+/** A task that is over, or not there, since the routes were looked at is nobody's to do. */
+const unlessRefused = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {
+  try {
+    return await write
+  } catch (error) {
+    if (
+      error instanceof Failure &&
+      (error.code === 'not_found' || error.code === 'conflict' || error.code === 'invalid')
+    )
+      return undefined
+    throw error
+  }
+}

@@ -1,0 +1,298 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test, type Test } from 'tap'
+import { folderOf } from '../support/folder-of.ts'
+import { seeded } from '../support/random.ts'
+import { openSocket } from '../support/open-socket.ts'
+import { ask, call, type Json, signUp, startService, until } from '../support/service.ts'
+import { openReceiver } from '../support/webhook-receiver.ts'
+
+const HUB = { lat: 52.2, lng: 21 }
+const PASSWORD = 'Correct-horse-8-battery'
+
+const open = async (t: Test, flags: string[] = []) => {
+  const service = await startService(folderOf(t), flags)
+  t.teardown(() => service.kill())
+  const { token, hubId } = await signUp(service)
+  const send = (method: string, path: string, body?: Json, as = token) =>
+    call(service, method, path, { token: as, body })
+  const make = async (path: string, body: Json): Promise<Json> =>
+    (await ask(service, 'POST', path, { token, body })).data
+  const get = async (path: string): Promise<Json> => (await ask(service, 'GET', path, { token })).data
+  const roles = await get('/roles')
+  const roleId = roles.find(({ key }: Json) => key === 'fieldUser')._id
+  const person = async (name: string) => {
+    const email = `${name}.${process.pid}.${Math.floor(random() * 1e9)}@example.com`
+    const user = await make('/user', { name, email, password: PASSWORD, roleId, hubId: [hubId] })
+    const login = await ask(service, 'POST', '/auth/login', { body: { email, password: PASSWORD } })
+    return { id: user._id as string, token: login.token as string }
+  }
+  const flow = await make('/flow', { name: 'Round trip', steps: [{ id: 'one', name: 'One', components: [] }] })
+  const tasks = async (bodies: Json[]): Promise<string[]> => {
+    const ids: string[] = []
+    for (let from = 0; from < bodies.length; from += 500) {
+      const part = bodies.slice(from, from + 500).map((body) => ({ flowId: flow._id, hubId, title: 'Visit', ...body }))
+      const answer = await ask(service, 'POST', '/tasks/bulk', { token, body: { tasks: part } })
+      if (answer.data.rejected.length > 0) throw new Error(JSON.stringify(answer.data.rejected[0]))
+      ids.push(...answer.data.created)
+    }
+    return ids
+  }
+  const planned = async (id: string): Promise<Json> => {
+    await until('a plan', async () => (await get(`/routing-result/${id}`)).state !== 'planning')
+    return get(`/routing-result/${id}`)
+  }
+  return { service, token, hubId, send, make, get, person, tasks, planned }
+}
+
+const random = seeded(11)
+const near = () => ({ lat: HUB.lat + random() * 0.2, lng: HUB.lng + random() * 0.2 })
+
+test('a day is planned, dispatched, driven and compared', async (t) => {
+  const receiver = await openReceiver(t)
+  const { service, token, hubId, send, make, get, person, tasks, planned } = await open(t)
+  const ada = await person('ada')
+  for (const event of ['onRoutingResultFinished', 'onRoutingResultDispatched']) {
+    const details = { url: receiver.url, headers: [] }
+    const rules = { fields: { 'routingResult.hubId': hubId } }
+    const made = await make('/automation', {
+      name: event,
+      event,
+      automationType: 'webhook',
+      automationDetails: details,
+      rules,
+    })
+    receiver.secrets.set(made._id, made.automationDetails.secret)
+  }
+  const live = await openSocket(service, 'live', token)
+  live.send({ type: 'subscribe', id: 'jobs', channels: ['job'] })
+  const startAt = Date.now()
+  const later = (minutes: number) => new Date(startAt + minutes * 60_000).toISOString()
+  const vehicle = await make('/vehicle', {
+    name: 'Van',
+    hubId,
+    userId: ada.id,
+    speed: 40,
+    capacity: { boxes: 3 },
+    cost: { perKm: 1 },
+    tags: ['lift'],
+  })
+  const window = { from: later(100), to: later(140) }
+  const taskIds = await tasks([
+    { lat: 52.21, lng: 21, durationMinutes: 5, load: { boxes: 1 } },
+    { lat: 52.22, lng: 21, durationMinutes: 5, load: { boxes: 1 }, window },
+    { lat: 52.23, lng: 21, durationMinutes: 5, load: { boxes: 1 }, tags: ['lift'] },
+    { lat: 52.24, lng: 21, load: { boxes: 9 } },
+    { lat: 52.24, lng: 21, tags: ['cooled'] },
+    {},
+  ])
+  const question = { hubId, taskIds, vehicleIds: [vehicle._id], startAt, steps: 2_000, seed: 3 }
+  const asked = await send('POST', '/routing', question)
+  t.equal(asked.status, 202)
+  t.match(asked.json.data, { state: 'planning', source: 'planner', hubId, routes: [], unassigned: [] })
+  t.notOk('taskIds' in asked.json.data)
+  const id = asked.json.data._id
+  const result = await planned(id)
+  t.equal(result.state, 'planned')
+  t.same(Object.fromEntries(result.unassigned.map(({ taskId, reason }: Json) => [taskIds.indexOf(taskId), reason])), {
+    3: 'capacity',
+    4: 'tags',
+    5: 'noPlace',
+  })
+  const [route] = result.routes
+  t.equal(route.vehicleId, vehicle._id)
+  t.equal(route.visits.length, 3)
+  const second = route.visits.find(({ taskId }: Json) => taskId === taskIds[1])
+  t.ok(second.arrivalAt >= window.from && second.arrivalAt <= window.to)
+  const meters = (0.03 * Math.PI * 6371008.8 * 2 * 1.3) / 180
+  t.ok(Math.abs(route.distanceMeters - meters) < 10, `${route.distanceMeters} of ${meters}`)
+  t.equal((await planned((await send('POST', '/routing', question)).json.data?._id ?? id))._id, id, 'tasks are taken')
+  const taken = await send('POST', '/routing', question)
+  t.equal(taken.status, 409)
+  t.equal(taken.json.routingResultId, id)
+
+  const dispatched = await send('POST', `/routing-result/${id}/dispatch`)
+  t.equal(dispatched.status, 200, dispatched.text)
+  t.equal(dispatched.json.data.state, 'dispatched')
+  t.equal(dispatched.json.data.routes[0].userId, ada.id)
+  t.equal((await send('POST', `/routing-result/${id}/dispatch`)).status, 409)
+  const mine: Json[] = (await ask(service, 'GET', `/tasks?routingResultId=${id}`, { token: ada.token })).data
+  t.same(new Set(mine.map(({ _id }) => _id)), new Set(route.visits.map(({ taskId }: Json) => taskId)))
+  t.ok(mine.every(({ state, assigneeIds }) => state === 'assigned' && assigneeIds[0] === ada.id))
+  const history = await get(`/task/${mine[0]._id}/history`)
+  t.same(history.at(-1).actor, { type: 'routing', id })
+
+  // Three minutes at each stop, two minutes of driving between them.
+  const begin = Date.now() - 40 * 60_000
+  const points = route.visits.flatMap(({ taskId }: Json, i: number) => {
+    const lat = 52.21 + taskIds.indexOf(taskId) * 0.01
+    return Array.from({ length: 30 }, (_, k) => ({
+      recordedAt: begin + i * 300_000 + k * 10_000,
+      lat: k <= 18 ? lat + 0.0001 : lat + 0.005,
+      lng: 21,
+    }))
+  })
+  await ask(service, 'POST', '/location-history/bulk', { token: ada.token, body: { points } })
+  for (const { _id } of mine)
+    for (const move of ['start', 'finish']) {
+      t.not((await get(`/routing-result/${id}`)).state, 'completed')
+      t.equal((await send('POST', `/task/${_id}/${move}`, {}, ada.token)).status, 200)
+    }
+  await until('completion', async () => (await get(`/routing-result/${id}`)).state === 'completed')
+  await until(
+    'the history',
+    async () => (await get(`/routing-result/${id}`)).routes[0].visits[2].actualArrivalAt !== undefined,
+  )
+  const { visits } = (await get(`/routing-result/${id}`)).routes[0]
+  for (const [i, visit] of visits.entries()) {
+    t.equal(Date.parse(visit.actualArrivalAt), begin + i * 300_000)
+    t.equal(Date.parse(visit.actualDepartureAt), begin + i * 300_000 + 180_000)
+  }
+  await until('both webhooks', () => receiver.deliveries.length === 2)
+  t.same(receiver.bad, [])
+  t.same(receiver.deliveries.map(({ body }) => body.type).sort(), [
+    'onRoutingResultDispatched',
+    'onRoutingResultFinished',
+  ])
+  t.equal(receiver.deliveries[0].body.data.routingResult._id, id)
+  t.notOk('taskIds' in receiver.deliveries[0].body.data.routingResult)
+  await until('the job', () => live.messages.some((message: Json) => message.event?.status === 'completed'))
+  t.match(live.messages.find((message: Json) => message.event?.status === 'completed').event, {
+    _id: id,
+    routingResultId: id,
+    routes: 1,
+    unassigned: 3,
+  })
+  const again = await send('POST', '/routing', { ...question, taskIds: taskIds.slice(3, 4) })
+  t.equal(again.status, 202, 'what was left over is free again')
+})
+
+test('a plan from elsewhere is checked, changed and dispatched, and its tasks are in no other', async (t) => {
+  const { hubId, send, make, get, tasks } = await open(t)
+  const vehicle = await make('/vehicle', { name: 'Van', hubId })
+  const [one, two, three] = await tasks([near(), near(), near()])
+  const visit = (taskId: string) => ({ taskId, arrivalAt: '2026-11-20T08:20:00Z', departureAt: '2026-11-20T08:30:00Z' })
+  const body = (...ids: string[]) => ({ hubId, routes: [{ vehicleId: vehicle._id, visits: ids.map(visit) }] })
+  const made = await send('POST', '/routing-result', body(one, two))
+  t.equal(made.status, 201, made.text)
+  t.match(made.json.data, { state: 'planned', source: 'external', unassigned: [] })
+  const { _id: id } = made.json.data
+  t.match(made.json.data.routes[0].visits[0], { arrivalAt: '2026-11-20T08:20:00.000Z' })
+  const refused = async (sent: Json, status: number, path?: string) => {
+    const answer = await send('POST', '/routing-result', sent)
+    t.equal(answer.status, status, answer.text)
+    if (path !== undefined) t.equal(answer.json.errors[0].path, path)
+  }
+  await refused(body(two, three), 409)
+  await refused(body(three, three), 400, '/routes/0/visits/1/taskId')
+  await refused(body(vehicle._id), 400, '/routes/0/visits/0/taskId')
+  await refused({ hubId, routes: [{ vehicleId: one, visits: [] }] }, 400, '/routes/0/vehicleId')
+  await refused({ ...body(three), source: 'planner' }, 400, '/source')
+  await refused({ ...body(three), hubId: one }, 400)
+  const both = await Promise.all([
+    send('POST', '/routing-result', body(three)),
+    send('POST', '/routing-result', body(three)),
+  ])
+  t.same(both.map(({ status }) => status).sort(), [201, 409], 'of two at once one has the task')
+  const won = both.find(({ status }) => status === 201)?.json.data._id
+  t.equal((await send('DELETE', `/routing-result/${won}`)).status, 200)
+  t.equal((await send('PATCH', `/routing-result/${id}`, { name: 'Monday', ...body(two, three) })).status, 200)
+  const read = await get(`/routing-result/${id}`)
+  t.equal((await send('PUT', `/routing-result/${id}`, read)).status, 200, 'what was read can be written back')
+  t.same(
+    (await get(`/routing-results?taskId=${three}`)).map(({ _id }: Json) => _id),
+    [id],
+  )
+  t.same(await get(`/routing-results?taskId=${one}`), [])
+  const without = await send('POST', `/routing-result/${id}/dispatch`)
+  t.equal(without.status, 409)
+  t.match(without.json.errors, [{ path: '/routes/0', message: 'has a vehicle without a user' }])
+  t.equal((await send('POST', `/routing-result/${id}/stop`)).status, 409)
+})
+
+test('bad questions are answered with what is wrong, and a large one is stopped with its best plan', async (t) => {
+  const { hubId, send, make, tasks, planned, service, token } = await open(t)
+  const vehicles = await Promise.all(
+    Array.from({ length: 10 }, (_, i) =>
+      make('/vehicle', { name: `Van ${i}`, hubId, workingHours: { from: '00:00', to: '23:59' } }),
+    ),
+  )
+  const vehicleIds = vehicles.map(({ _id }) => _id)
+  const ids = await tasks(Array.from({ length: 300 }, () => ({ ...near(), durationMinutes: 5 })))
+  const question = { hubId, taskIds: ids, vehicleIds, startAt: '2026-11-20T00:00:00Z', seconds: 60 }
+  const refused = async (change: Json, path: string) => {
+    const answer = await send('POST', '/routing', { ...question, ...change })
+    t.equal(answer.status, 400, answer.text.slice(0, 200))
+    t.equal(answer.json.errors[0].path, path)
+  }
+  await refused({ taskIds: Array.from({ length: 10_000 }, (_, i) => ids[i % 300]) }, '/taskIds')
+  await refused({ taskIds: [] }, '/taskIds')
+  await refused({ taskIds: [ids[0], hubId] }, '/taskIds/1')
+  await refused({ vehicleIds: [ids[0]] }, '/vehicleIds/0')
+  await refused({ hubId: ids[0] }, '/hubId')
+  await refused({ seconds: 61 }, '/seconds')
+  await refused({ startAt: 'soon' }, '/startAt')
+  const asked = await send('POST', '/routing', question)
+  t.equal(asked.status, 202, asked.text)
+  const id = asked.json.data._id
+  const job = await openSocket(service, 'live', token)
+  job.send({ type: 'subscribe', id: 'jobs', channels: ['job'] })
+  await until('progress', () =>
+    job.messages.some(({ event }: Json) => event?.status === 'processing' && event.processed > 0),
+  )
+  const begun = performance.now()
+  const stopped = await send('POST', `/routing-result/${id}/stop`)
+  t.equal(stopped.status, 200, stopped.text)
+  t.equal(stopped.json.data.state, 'planned')
+  t.ok(performance.now() - begun < 30_000)
+  const result = await planned(id)
+  t.equal(result.routes.flatMap(({ visits }: Json) => visits).length + result.unassigned.length, 300)
+  t.equal((await send('DELETE', `/routing/${id}`)).status, 200, 'it has ended already')
+  t.equal((await send('DELETE', `/routing-result/${id}`)).status, 200)
+  const later = await send('POST', '/routing', question)
+  t.equal(later.status, 202)
+  t.equal((await send('DELETE', `/routing-result/${later.json.data._id}`)).status, 200, 'deleting ends the planning')
+  const small = { ...question, taskIds: ids.slice(0, 40), steps: 300, seed: 5 }
+  const first = await planned((await send('POST', '/routing', small)).json.data._id)
+  await send('DELETE', `/routing-result/${first._id}`)
+  const same = await planned((await send('POST', '/routing', small)).json.data._id)
+  t.same(same.routes, first.routes, 'the same seed and steps make the same plan')
+})
+
+test('roads come from an OSRM server, block by block; one that fails or hangs fails the planning', async (t) => {
+  let answers: 'well' | 'errors' = 'well'
+  let largest = 0
+  const osrm = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://osrm')
+    const [, places] = /^\/osrm\/table\/v1\/driving\/(.+)$/.exec(url.pathname) ?? []
+    const count = places.split(';').length
+    largest = Math.max(largest, count)
+    if (answers === 'errors') return void response.writeHead(500).end('no')
+    table(response, url, count)
+  })
+  const table = (response: ServerResponse, url: URL, count: number): void => {
+    if (count > 20) return void response.writeHead(400).end(JSON.stringify({ code: 'TooBig', message: 'Too many' }))
+    const indexes = (name: string) => url.searchParams.get(name)?.split(';').map(Number) ?? [...Array(count).keys()]
+    const rows = indexes('sources').map((from) => indexes('destinations').map((to) => (from === to ? 0 : 1_000)))
+    response.end(
+      JSON.stringify({ code: 'Ok', distances: rows, durations: rows.map((row) => row.map((one) => one / 10)) }),
+    )
+  }
+  await new Promise<void>((done) => osrm.listen(0, '127.0.0.1', done))
+  t.teardown(() => osrm.close())
+  const { port } = osrm.address() as AddressInfo
+  const { hubId, send, make, tasks, planned } = await open(t, ['--osrm', `http://127.0.0.1:${port}/osrm`])
+  const vehicle = await make('/vehicle', { name: 'Van', hubId, speed: 1 })
+  const taskIds = await tasks(Array.from({ length: 30 }, near))
+  const question = { hubId, taskIds, vehicleIds: [vehicle._id], startAt: Date.now(), steps: 50 }
+  const result = await planned((await send('POST', '/routing', question)).json.data._id)
+  t.equal(result.state, 'planned', JSON.stringify(result))
+  t.ok(largest > 20)
+  t.equal(result.routes[0].distanceMeters, 31_000)
+  t.equal(result.routes[0].durationSeconds, 3_100, 'driving times do not follow from the speed')
+  await send('DELETE', `/routing-result/${result._id}`)
+  answers = 'errors'
+  const failed = await planned((await send('POST', '/routing', question)).json.data._id)
+  t.equal(failed.state, 'failed')
+  t.match(failed.error.message, /OSRM server answered 500/)
+})
