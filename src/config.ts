@@ -70,7 +70,6 @@ export interface Config {
   limits: Limits
   fileBytesMax: number
   offlineMaxMs: number
-  /** An OSRM server for distances and driving times by road. */
   osrmUrl: string | undefined
   tripStopMs: number
   tripGapMs: number
@@ -163,11 +162,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'rate-limit-address', default: '', meaning: 'requests per second allowed for one client address' },
   ...LIMITS.map(({ flag, default: most, meaning }) => ({ name: flag, default: most, meaning })),
   { name: 'file-bytes-max', default: '20MiB', meaning: 'largest file that may be attached to a task or record' },
-  {
-    name: 'osrm',
-    default: '',
-    meaning: 'OSRM server for distances and driving times of routes, http(s)://host:port',
-  },
+  { name: 'osrm', default: '', meaning: 'OSRM server for the roads of routes, http(s)://host:port' },
   { name: 'offline-max', default: '7d', meaning: 'how late what was done on a task without a connection is taken' },
   { name: 'trip-stop', default: '5m', meaning: 'length of a stop that ends a detected trip' },
   { name: 'trip-gap', default: '30m', meaning: 'silence that ends a detected trip' },

@@ -45,6 +45,7 @@ const PROMISED: { [flag: string]: string } = {
   'automations-max': '1000',
   'tasks-max': '100000',
   'schedules-max': '50000',
+  'routing-results-max': '100000',
   'flows-max': '100000',
   'data-types-max': '100000',
   'records-max': '10000000',

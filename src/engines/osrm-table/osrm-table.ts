@@ -37,48 +37,38 @@ interface Block {
 class TooBig extends Error {}
 
 /** The table service of an OSRM server, asked block by block. */
-export const openOsrmTable = ({ url, clock, deadlineMs = DEADLINE_MS }: OsrmOptions): TravelTimes => {
-  const base = new URL(url)
-  const agent = new Agent({ connections: AT_ONCE, headersTimeout: 0, bodyTimeout: 0 })
-  let side = SIDE_PLACES
+export const openOsrmTable = (options: OsrmOptions): TravelTimes => new OsrmTable(options)
 
-  const get = async (path: string, signal: AbortSignal): Promise<TableAnswer> => {
-    const deadline = new AbortController()
-    const cancel = clock.after(deadlineMs, () => deadline.abort(new Error(`did not answer within ${deadlineMs} ms`)))
-    try {
-      const answer = await agent.request({
-        origin: base.origin,
-        path,
-        method: 'GET',
-        signal: AbortSignal.any([signal, deadline.signal]),
-      })
-      const parsed = parse(await read(answer.body, answer.statusCode), answer.statusCode)
-      if (parsed.code === 'TooBig') throw new TooBig()
-      if (answer.statusCode !== 200 || parsed.code !== 'Ok')
-        throw new Error(
-          `answered ${answer.statusCode} ${parsed.code ?? ''} ${parsed.message ?? ''}`.slice(0, 200).trim(),
-        )
-      return parsed
-    } finally {
-      cancel()
-    }
+class OsrmTable implements TravelTimes {
+  private readonly base: URL
+  private readonly clock: Clock
+  private readonly deadlineMs: number
+  private readonly agent = new Agent({ connections: AT_ONCE, headersTimeout: 0, bodyTimeout: 0 })
+  private side = SIDE_PLACES
+
+  constructor({ url, clock, deadlineMs = DEADLINE_MS }: OsrmOptions) {
+    this.base = new URL(url)
+    this.clock = clock
+    this.deadlineMs = deadlineMs
   }
 
-  const ask = async (places: readonly TravelPlace[], block: Block, signal: AbortSignal): Promise<TableAnswer> => {
-    const path = pathOf(base, places, block)
-    for (let tries = 1; ; tries++)
+  async table(places: readonly TravelPlace[], signal: AbortSignal): Promise<TravelTable> {
+    for (;;)
       try {
-        return await get(path, signal)
+        return await this.fill(places, this.side, signal)
       } catch (error) {
-        if (signal.aborted) throw signal.reason
-        if (error instanceof TooBig && block.size > SIDE_PLACES_MIN) throw error
-        if (tries === TRIES) throw new Failure('engine_down', { message: `The OSRM server ${said(error)}.` })
-        await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve))
+        if (!(error instanceof TooBig)) throw error
+        this.side = Math.max(SIDE_PLACES_MIN, Math.floor(this.side / 2))
       }
   }
 
-  const fill = async (places: readonly TravelPlace[], size: number, signal: AbortSignal): Promise<TravelTable> => {
-    const table = { distances: new Float32Array(places.length ** 2), durations: new Float32Array(places.length ** 2) }
+  close(): Promise<void> {
+    return this.agent.destroy()
+  }
+
+  private async fill(places: readonly TravelPlace[], size: number, signal: AbortSignal): Promise<TravelTable> {
+    const cells = places.length ** 2
+    const table = { distances: new Float32Array(cells), durations: new Float32Array(cells) }
     const blocks: Block[] = []
     for (let from = 0; from < places.length; from += size)
       for (let to = 0; to < places.length; to += size) blocks.push({ from, to, size })
@@ -86,7 +76,7 @@ export const openOsrmTable = ({ url, clock, deadlineMs = DEADLINE_MS }: OsrmOpti
     const both = AbortSignal.any([signal, end.signal])
     const work = async (): Promise<void> => {
       for (let block = blocks.shift(); block !== undefined; block = blocks.shift())
-        write(table, places.length, block, await ask(places, block, both))
+        write(table, places.length, block, await this.ask(places, block, both))
     }
     try {
       await Promise.all(Array.from({ length: AT_ONCE }, work))
@@ -96,17 +86,39 @@ export const openOsrmTable = ({ url, clock, deadlineMs = DEADLINE_MS }: OsrmOpti
     return table
   }
 
-  return {
-    table: async (places, signal) => {
-      for (;;)
-        try {
-          return await fill(places, side, signal)
-        } catch (error) {
-          if (!(error instanceof TooBig)) throw error
-          side = Math.max(SIDE_PLACES_MIN, Math.floor(side / 2))
-        }
-    },
-    close: () => agent.destroy(),
+  private async ask(places: readonly TravelPlace[], block: Block, signal: AbortSignal): Promise<TableAnswer> {
+    const path = pathOf(this.base, places, block)
+    for (let tries = 1; ; tries++)
+      try {
+        return await this.get(path, signal)
+      } catch (error) {
+        if (signal.aborted) throw signal.reason
+        if (error instanceof TooBig && block.size > SIDE_PLACES_MIN) throw error
+        if (tries === TRIES) throw new Failure('engine_down', { message: `The OSRM server ${said(error)}.` })
+        await new Promise<void>((resolve) => void this.clock.after(RETRY_MS, resolve))
+      }
+  }
+
+  private async get(path: string, signal: AbortSignal): Promise<TableAnswer> {
+    const { deadlineMs } = this
+    const deadline = new AbortController()
+    const cancel = this.clock.after(deadlineMs, () =>
+      deadline.abort(new Error(`did not answer within ${deadlineMs} ms`)),
+    )
+    try {
+      const { body, statusCode } = await this.agent.request({
+        origin: this.base.origin,
+        path,
+        method: 'GET',
+        signal: AbortSignal.any([signal, deadline.signal]),
+      })
+      const answer = parse(await read(body, statusCode), statusCode)
+      if (answer.code === 'TooBig') throw new TooBig()
+      if (statusCode === 200 && answer.code === 'Ok') return answer
+      throw new Error(`answered ${statusCode} ${answer.code ?? ''} ${answer.message ?? ''}`.slice(0, 200).trim())
+    } finally {
+      cancel()
+    }
   }
 }
 

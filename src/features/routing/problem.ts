@@ -50,6 +50,8 @@ export interface Prepared {
 }
 
 const SPEED_KMH = 50
+/** Pace of a vehicle that goes nowhere: seconds per metre. */
+const STANDING = 1e9
 const NEVER = Number.POSITIVE_INFINITY
 
 export const prepare = (planning: Planning): Prepared => {
@@ -91,7 +93,7 @@ const vehicleOf = (vehicle: VehicleToPlan, dimensions: readonly string[], planni
     ...hours,
     breaks: breaksIn(vehicle.breaks ?? [], hours, startAt, timeZone),
     tags,
-    pace: hasRoads ? 1 : speed > 0 ? 3.6 / speed : NEVER,
+    pace: hasRoads ? 1 : speed > 0 ? 3.6 / speed : STANDING,
     cost: costOf(vehicle, vehicles),
     visitsMax: constraints.visitsMax ?? NEVER,
     distanceMax: constraints.distanceMax ?? NEVER,

@@ -1,0 +1,89 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test, type Test } from 'tap'
+import { openOsrmTable } from '../../src/engines/osrm-table/osrm-table.ts'
+import { UNREACHABLE } from '../../src/engines/travel-times.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+
+type Serve = (request: IncomingMessage, response: ServerResponse) => void
+
+const places = Array.from({ length: 7 }, (_, i) => ({ lat: 52 + i / 100, lng: 21 }))
+
+const open = async (t: Test, serve: Serve, deadlineMs = 5_000) => {
+  const server = createServer(serve)
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
+  const osrm = openOsrmTable({ url: `http://127.0.0.1:${port}`, clock: systemClock, deadlineMs })
+  t.teardown(async () => {
+    await osrm.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  return (signal = new AbortController().signal) => osrm.table(places, signal)
+}
+
+/** What a real server answers to the question: places are told apart by their latitude. */
+const answerTo = ({
+  url = '',
+}: IncomingMessage): { distances: (number | null)[][]; durations: (number | null)[][] } => {
+  const { pathname, searchParams } = new URL(url, 'http://osrm')
+  const sent = pathname.split('/').at(-1)?.split(';') ?? []
+  const lats = sent.map((one) => Math.round(Number(one.split(',')[1]) * 100))
+  const side = (name: string) => searchParams.get(name)?.split(';').map(Number) ?? [...sent.keys()]
+  const distances = side('sources').map((from) => side('destinations').map((to) => 10 * lats[from] + lats[to] - 57_200))
+  return { distances, durations: distances.map((row) => row.map((one) => (one === 12 ? null : one / 10))) }
+}
+
+test('a table comes together from blocks that a server takes', async (t) => {
+  let calls = 0
+  const table = await open(t, (request, response) => {
+    calls++
+    const { pathname } = new URL(request.url ?? '', 'http://osrm')
+    if (pathname.split(';').length > 12)
+      return void response.writeHead(400).end(JSON.stringify({ code: 'TooBig', message: 'Too many table coordinates' }))
+    response.end(JSON.stringify({ code: 'Ok', ...answerTo(request) }))
+  })
+  const { distances, durations } = await table()
+  for (let from = 0; from < 7; from++)
+    for (let to = 0; to < 7; to++) {
+      const cell = 10 * from + to
+      t.equal(distances[from * 7 + to], cell)
+      t.ok(Math.abs(durations[from * 7 + to] - (cell === 12 ? UNREACHABLE : cell / 10)) < 1e-3)
+    }
+  t.ok(calls >= 1)
+})
+
+test('answers of no use, and none at all, fail with what happened', async (t) => {
+  const failing: [what: RegExp, serve: Serve][] = [
+    [/answered 500 with what is no JSON/, (_request, response) => void response.writeHead(500).end('<html>')],
+    [/answered 400 InvalidQuery/, (_request, response) => void response.writeHead(400).end('{"code":"InvalidQuery"}')],
+    [
+      /not of the size asked for/,
+      (_request, response) => void response.end('{"code":"Ok","distances":[[1]],"durations":[[1]]}'),
+    ],
+    [/not of the size asked for/, (_request, response) => void response.end('{"code":"Ok"}')],
+    [
+      /answered 302/,
+      (_request, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end('{}'),
+    ],
+    [/more than \d+ bytes/, (_request, response) => void response.end(Buffer.alloc(5 * 1024 * 1024, 32))],
+    [/cannot be reached/, (request) => void request.socket.destroy()],
+    [/did not answer within 100 ms/, () => undefined],
+    [/did not answer within 100 ms/, (_request, response) => void response.write('{"code":')],
+  ]
+  for (const [what, serve] of failing) {
+    const table = await open(t, serve, what.source.includes('did not') ? 100 : 5_000)
+    await t.rejects(table(), { code: 'engine_down', message: what })
+  }
+})
+
+test('whoever waits for a table can give it up', async (t) => {
+  let asked = (): void => undefined
+  const isAsked = new Promise<void>((done) => (asked = done))
+  const table = await open(t, () => asked())
+  const end = new AbortController()
+  const waiting = table(end.signal)
+  await isAsked
+  end.abort(new Error('given up'))
+  await t.rejects(waiting, { message: 'given up' })
+})
