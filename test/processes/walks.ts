@@ -483,6 +483,8 @@ export const WALKED_ELSEWHERE = [
   'replaceData',
   'createTask',
   'replaceTask',
+  // A result without its job gets one by reactors/routing.
+  'planRoutes',
   // Each item is a create of its own, with ids of its own.
   'createTasks',
   'writeDataBulk',

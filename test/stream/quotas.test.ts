@@ -61,6 +61,12 @@ const NOUNS: { [name: string]: Noun } = {
     }),
     change: named,
   },
+  routingResults: {
+    path: '/routing-result',
+    list: '/routing-results',
+    body: (name, { hubId }) => ({ name, hubId }),
+    change: named,
+  },
   flows: {
     path: '/flow',
     list: '/flows',

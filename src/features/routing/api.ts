@@ -164,7 +164,7 @@ const stopAction = (services: RoutingServices, writer: RoutingWriter): ResourceA
 const endRoute = (services: RoutingServices, writer: RoutingWriter): Route =>
   route({
     method: 'DELETE',
-    path: '/routing/{routingResultId}',
+    path: '/routing-result/{routingResultId}/planning',
     operationId: 'endRouting',
     summary: 'End the planning of a routing result, as stopping it does',
     tag: 'Routing',
