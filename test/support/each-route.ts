@@ -47,7 +47,7 @@ const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
   amendRoutingResult: () => ({ name: 'Wednesday' }),
   planRoutes: ({ ids }) => ({
     hubId: ids.hubId,
-    taskIds: [ids['taskId:planRoutes']],
+    taskIds: [ids['taskId:planRoutes'] ?? ids.taskId],
     vehicleIds: [ids.vehicleId],
     startAt: Date.now(),
     steps: 10,
