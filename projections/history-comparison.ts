@@ -8,6 +8,8 @@ import {
   listDifferences,
   type RebuiltTable,
 } from '../src/engines/clickhouse-sql/rebuild.ts'
+import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
+import { markBeside } from '../src/engines/clickhouse-sql/point-steps.ts'
 import { layoutOf } from '../src/engines/clickhouse-sql/layout.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { Difference } from '../src/kit/consumers/rebuild-projection.ts'
@@ -60,6 +62,7 @@ export class HistoryComparison {
     found.missing += missing
     found.different += different
     if (missing + different > 0) await this.list()
+    if (table === POINTS) await history.command(markBeside())
     await history.command(insertBeside(table))
     await history.command(emptyBeside(table, history))
   }

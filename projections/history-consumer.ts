@@ -23,6 +23,8 @@ export interface HistoryServices {
 export interface HistoryBlock {
   table: string
   block: Uint8Array
+  /** In place of the one that follows from the entries: such a block is inserted at every attempt. */
+  token?: string
 }
 
 /** Rows on their way into the history: those of some entries, without what is erased. */
@@ -238,7 +240,8 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
     for (let attempt = 0; ; attempt++) {
       const begunMs = clock.monotonic()
       try {
-        for (const { table, block } of await buffer.blocks()) await history.insert(table, block, token)
+        for (const { table, block, token: own } of await buffer.blocks())
+          await history.insert(table, block, own ?? token)
         const endedMs = clock.monotonic()
         this.restsUntilMs = endedMs + Math.min(REST_MS_MAX, RESTS * (endedMs - begunMs))
         for (const partition of await this.checkpoints.store(to)) this.handled.delete(partition)

@@ -3,6 +3,7 @@ import { AHEAD, type LocationEntry, type PointBatch } from '../src/features/loca
 import type { Erased } from './erasures.ts'
 import { type HistoryBlock, HistoryConsumer, type HistoryServices, type RowBuffer } from './history-consumer.ts'
 import { PointBlock } from './location-history-block.ts'
+import { LateSteps } from './late-steps.ts'
 
 export const LOCATION_HISTORY = 'location-history'
 
@@ -16,7 +17,13 @@ export class LocationHistory extends HistoryConsumer<LocationEntry> {
     super({
       ...services,
       name: LOCATION_HISTORY,
-      buffer: () => new PointBuffer(services.epoch, services.erasures.known, blockRowsMax),
+      buffer: () =>
+        new PointBuffer(
+          services.epoch,
+          services.erasures.known,
+          blockRowsMax,
+          new LateSteps(() => services.clock.now()),
+        ),
       ageMsMax: BLOCK_AGE_MS,
     })
   }
@@ -28,12 +35,15 @@ export class PointBuffer implements RowBuffer<LocationEntry> {
   private readonly epoch: number
   private readonly erased: Erased
   private readonly rowsMax: number
+  private readonly late: LateSteps | undefined
 
-  constructor(epoch: number, erased: Erased, rowsMax = BLOCK_ROWS) {
+  /** @param late left out where the steps of what is inserted are marked otherwise */
+  constructor(epoch: number, erased: Erased, rowsMax = BLOCK_ROWS, late?: LateSteps) {
     this.block = new PointBlock(rowsMax)
     this.epoch = epoch
     this.erased = erased
     this.rowsMax = rowsMax
+    this.late = late
   }
 
   get rows(): number {
@@ -45,15 +55,20 @@ export class PointBuffer implements RowBuffer<LocationEntry> {
   }
 
   add(entry: LocationEntry): void {
-    if (entry.kind === 'points') this.block.add(withoutErased(entry.batch, this.erased), this.epoch, entry.revision)
+    if (entry.kind !== 'points') return
+    const batch = withoutErased(entry.batch, this.erased)
+    this.block.add(batch, this.epoch, entry.revision)
+    this.late?.add(batch)
   }
 
   blocks(): HistoryBlock[] {
-    return this.block.rows === 0 ? [] : [{ table: POINTS, block: this.block.encode() }]
+    if (this.block.rows === 0) return []
+    return [...(this.late?.blocks() ?? []), { table: POINTS, block: this.block.encode() }]
   }
 
   clear(): void {
     this.block.clear()
+    this.late?.clear()
   }
 }
 

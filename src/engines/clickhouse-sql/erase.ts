@@ -1,6 +1,7 @@
 import { shardsOf, timeOf } from './layout.ts'
 import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
+import { eraseSteps, markErased, STEPS } from './point-steps.ts'
 
 type Store = Pick<HistoryStore, 'command' | 'rows' | 'cluster'>
 
@@ -17,7 +18,9 @@ export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[
     const some = erasures.slice(from, from + ERASURES_MAX)
     // While their trackers can still be told: attempts name the run alone.
     for (const erasure of some) if (erasure.trackerId !== undefined) await eraseRunsOf(store, erasure)
+    await markErased(store, some)
     await eraseFrom(store, POINTS, some, pointsOf)
+    await eraseSteps(store, some)
     await eraseFrom(store, TRANSITIONS, some, rowsOf('at'))
     await eraseFrom(store, TRIPS, some, rowsOf('startedAt'))
     const whole = some.filter(({ trackerId }) => trackerId === undefined)
@@ -26,7 +29,7 @@ export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[
   }
   // What is hidden is written out of its parts in the background; without this it stays on the disk until they merge.
   if (erasures.length > 0)
-    for (const table of [POINTS, TRANSITIONS, TRIPS, RUNS, AUDIT])
+    for (const table of [POINTS, STEPS, TRANSITIONS, TRIPS, RUNS, AUDIT])
       await store.command(`ALTER TABLE ${shardsOf(table, store)} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
 }
 

@@ -3,6 +3,7 @@ import type { HistoryStore } from '../history-store.ts'
 import { assertLayout } from './cluster.ts'
 import { DEFINITIONS, type Retention, TABLES, timeToLive } from './history-tables.ts'
 import { createCopied, createTable, type Layout, layoutOf, localOf, shardsOf } from './layout.ts'
+import { createSteps, STEP_STATE, STEP_TABLES } from './point-steps.ts'
 import { createViews } from './views.ts'
 
 /** The number of the schema that this version of the code reads and writes. */
@@ -26,6 +27,7 @@ export const openSchema = async (store: HistoryStore, retention: Retention): Pro
     for (const sql of statements(layout)) await make(store, sql)
     await store.command(`INSERT INTO ${VERSIONS} SELECT {number:UInt32}, now64(3)`, { number: SCHEMA })
   } else assertSchema(number, 'The history', 'start')
+  await makeSteps(store, layout)
   await keep(store, layout, retention)
 }
 
@@ -64,8 +66,18 @@ export const schemaOf = async (store: Pick<HistoryStore, 'rows'>): Promise<numbe
   return number
 }
 
+/** They are made of the points, so a history of any age gets them. */
+const makeSteps = async (store: HistoryStore, layout: Layout): Promise<void> => {
+  const [{ tables }] = await store.rows<{ tables: number }>(
+    'SELECT count() AS tables FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
+    { name: STEP_STATE },
+  )
+  if (tables === 0) for (const sql of createSteps(layout)) await make(store, sql)
+}
+
 const keep = async (store: HistoryStore, layout: Layout, retention: Retention): Promise<void> => {
-  for (const { name, time, days } of TABLES) {
+  const steps = STEP_TABLES.map((name) => ({ name, time: 'at', days: ({ days }: Retention) => days }))
+  for (const { name, time, days } of [...TABLES, ...steps]) {
     const [found] = await store.rows<{ sql: string }>(
       'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
       { name: localOf(name, layout) },

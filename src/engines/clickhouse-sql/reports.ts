@@ -1,7 +1,8 @@
-import { EARTH_RADIUS_METERS } from '../../geo/distance.ts'
 import type { HistoryParameters } from '../history-store.ts'
 import { POINTS, TRANSITIONS, TRIPS } from './history-tables.ts'
 import { timeOf } from './layout.ts'
+import { type LegRules, periodsOf, stepsOf, WAS_NOT_AHEAD } from './legs.ts'
+import { LATE, type LateRange, STEP_MS, STEPS, within } from './point-steps.ts'
 import type { Statement } from './points.ts'
 
 /** Whose points are summed, and from when to when; both bounds inclusive, ms since the epoch. */
@@ -13,82 +14,61 @@ export interface ReportFilter {
   to: number
 }
 
-/** How legs are made and summed. */
-export interface LegRules {
-  /** Points further apart in time make no leg. */
-  gapMs: number
-  /** Legs are summed in steps of so many ms since the epoch, in one of which each period begins. */
-  stepMs: number
-}
-
 const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1'
-const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
-/** A leg is driven where it is faster than 1 m/s; slower ones are the noise of a position at rest. */
-const IS_DRIVEN = 'meters * 1000 > ms'
-/** The speed that a leg says where its end does not: over 100 m/s it is a wrong position. */
-const speedOfLeg = 'if(ms > 0 AND meters * 10 <= ms, meters * 1000 / ms, -1)'
-const RADIANS = Math.PI / 180 / 1e7
-
-/** Great circle between two places of columns in 1e-7 degree, as `distanceMeters` has it. */
-const metersBetween = (aLat: string, aLng: string, bLat: string, bLng: string): string =>
-  `${2 * EARTH_RADIUS_METERS} * asin(sqrt(least(1, pow(sin((${bLat} - ${aLat}) * ${RADIANS / 2}), 2)
-    + cos(${aLat} * ${RADIANS}) * cos(${bLat} * ${RADIANS}) * pow(sin((${bLng} - ${aLng}) * ${RADIANS / 2}), 2))))`
+/** Steps that are summed already, from one to another, except late ones. */
+export interface RolledUp {
+  /** ms since the epoch; the beginnings of steps. */
+  from: number
+  /** Exclusive. */
+  to: number
+  late: readonly LateRange[]
+}
 
 /**
- * One row for each tracker and step of these points: its first and last point, and the sums of the legs between. What a
- * leg is counted to is where it ends; legs between steps are `periodsOf` that.
+ * What each tracker drove in each period that begins at one of `starts` (ms since the epoch, ascending, the first not
+ * after `from`): from steps that are rolled up, and from the points of all others.
  */
-const stepsOf = (conditions: string): string => `
-SELECT trackerId, step, min(t) AS firstAt, max(t) AS lastAt, argMin(latE7, t) AS firstLat, argMin(lngE7, t) AS firstLng,
-  argMax(latE7, t) AS lastLat, argMax(lngE7, t) AS lastLng, argMin(hasSpeed, t) AS firstHasSpeed,
-  sum(meters) AS meters, sumIf(meters, isDriven) AS drivenMeters, sumIf(ms, isDriven) AS drivingMs,
-  sumIf(ms, NOT isDriven) AS stoppedMs, max(speed) AS maxSpeed
-FROM (
-  SELECT trackerId, t, step, latE7, lngE7, hasSpeed, if(isLeg, t - t0, 0) AS ms,
-    if(isLeg, ${metersBetween('lat0', 'lng0', 'latE7', 'lngE7')}, 0) AS meters, ${IS_DRIVEN} AS isDriven,
-    if(hasSpeed, speedCms / 100, ${speedOfLeg}) AS speed
-  FROM (
-    SELECT trackerId, t, step, latE7, lngE7, speedCms, hasSpeed, lagInFrame(t, 1, t) OVER byTime AS t0,
-      lagInFrame(latE7, 1, latE7) OVER byTime AS lat0, lagInFrame(lngE7, 1, lngE7) OVER byTime AS lng0,
-      t0 < t AND t - t0 <= {gapMs:Int64} AND intDiv(t0, {stepMs:Int64}) = step AS isLeg
-    FROM (
-      SELECT trackerId, recordedAt, toUnixTimestamp64Milli(recordedAt) AS t, intDiv(t, {stepMs:Int64}) AS step,
-        toInt64(latE7) AS latE7, toInt64(lngE7) AS lngE7, speedCms, bitTest(flags, 2) AS hasSpeed
-      FROM ${POINTS} FINAL WHERE ${conditions}
-    )
-    WINDOW byTime AS (PARTITION BY trackerId ORDER BY recordedAt ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
-  )
-)
-GROUP BY trackerId, step`
-
-/** Steps with the leg that leads to each from the one before, summed for each tracker and period. */
-const periodsOf = (steps: string): string => `
-SELECT trackerId, roundDown(toInt64(step * {stepMs:Int64}), CAST({starts:Array(Int64)}, 'Array(Int64)')) AS period,
-  sum(meters + ledMeters) AS meters, sum(drivenMeters + if(isDriven, ledMeters, 0)) AS drivenMeters,
-  sum(drivingMs + if(isDriven, ms, 0)) AS drivingMs, sum(stoppedMs + if(isDriven, 0, ms)) AS stoppedMs,
-  max(greatest(maxSpeed, ledSpeed)) AS maxSpeed, min(firstAt) AS firstAt, max(lastAt) AS lastAt
-FROM (
-  SELECT *, ledMeters * 1000 > ms AS isDriven,
-    if(NOT firstHasSpeed AND ms > 0 AND ledMeters * 10 <= ms, ledMeters * 1000 / ms, -1) AS ledSpeed
-  FROM (
-    SELECT *, lagInFrame(lastAt, 1, firstAt) OVER byStep AS t0, lagInFrame(lastLat, 1, firstLat) OVER byStep AS lat0,
-      lagInFrame(lastLng, 1, firstLng) OVER byStep AS lng0, firstAt - t0 <= {gapMs:Int64} AS isLeg,
-      if(isLeg, firstAt - t0, 0) AS ms, if(isLeg, ${metersBetween('lat0', 'lng0', 'firstLat', 'firstLng')}, 0) AS ledMeters
-    FROM (${steps})
-    WINDOW byStep AS (PARTITION BY trackerId ORDER BY step ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
-  )
-)
-GROUP BY trackerId, period`
-
-/** What each tracker drove in each period that begins at one of `starts` (ms since the epoch, ascending, the first not after `from`). */
-export const sumPeriods = (filter: ReportFilter, rules: LegRules, starts: readonly number[]): Statement => {
+export const sumPeriods = (
+  filter: ReportFilter,
+  rules: LegRules,
+  starts: readonly number[],
+  rolled?: RolledUp,
+): Statement => {
   const { conditions, parameters } = pointsOf(filter)
+  Object.assign(parameters, rules, { starts })
+  const steps = rolled === undefined ? stepsOf(conditions) : rolledAndOthers(conditions, rolled, parameters)
   return {
-    sql: `SELECT toString(trackerId) AS tracker, * EXCEPT trackerId FROM (${periodsOf(stepsOf(conditions))})
+    sql: `SELECT toString(trackerId) AS tracker, * EXCEPT trackerId FROM (${periodsOf(steps)})
       ORDER BY trackerId, period ${FINAL_SETTINGS}`,
-    parameters: { ...parameters, ...rules, starts },
+    parameters,
   }
 }
+
+const rolledAndOthers = (points: string, { from, to, late }: RolledUp, parameters: HistoryParameters): string => {
+  const times = [`recordedAt < ${timeOf('rolledFrom')}`, `recordedAt >= ${timeOf('rolledTo')}`]
+  const steps = [`at >= ${timeOf('rolledFrom')}`, `at < ${timeOf('rolledTo')}`]
+  Object.assign(parameters, { rolledFrom: from, rolledTo: to })
+  if (late.length > 0) {
+    const latePoints = within('recordedAt', late)
+    Object.assign(parameters, latePoints.parameters)
+    times.push(latePoints.condition)
+    steps.push(`NOT (${within('at', late).condition})`)
+  }
+  return `SELECT trackerId, intDiv(toUnixTimestamp64Milli(at), {stepMs:Int64}) AS step, firstAt, lastAt, firstLat, firstLng,
+      lastLat, lastLng, firstHasSpeed, meters, drivenMeters, drivingMs, stoppedMs, maxSpeed FROM ${STEPS} FINAL
+    WHERE organizationId = {organization:UUID} AND trackerId IN {trackers:Array(UUID)} AND ${steps.join(' AND ')}
+    UNION ALL ${stepsOf(`${points} AND (${times.join(' OR ')})`)}`
+}
+
+/** Steps of these trackers that are late. */
+export const selectLate = ({ organizationId, trackerIds, from, to }: ReportFilter, limit: number): Statement => ({
+  sql: `SELECT toString(organizationId) AS organizationId, toString(trackerId) AS trackerId, toUnixTimestamp64Milli(at) AS at
+    FROM (SELECT organizationId, trackerId, at FROM ${LATE} WHERE organizationId = {organization:UUID}
+      AND trackerId IN {trackers:Array(UUID)} AND at >= ${timeOf('from')} AND at < ${timeOf('to')}
+      GROUP BY organizationId, trackerId, at ORDER BY organizationId, trackerId, at LIMIT {limit:UInt64})
+    ORDER BY organizationId, trackerId, at SETTINGS prefer_column_name_to_alias = 1`,
+  parameters: { organization: organizationId, trackers: trackerIds, from, to, limit },
+})
 
 /** How many trips of each tracker began in each period. */
 export const countTrips = (
@@ -111,17 +91,32 @@ export const selectForReport = (filter: ReportFilter): Statement => {
   }
 }
 
-/** The next trackers, in the order of the engine, that have points between the bounds. */
+/** The next trackers, in the order of the engine, that have points between the bounds; `rolledTo` is through when steps are rolled up. */
 export const selectTrackers = (
   { organizationId, from, to }: Omit<ReportFilter, 'trackerIds'>,
   after: string,
   limit: number,
-): Statement => ({
-  sql: `SELECT toString(trackerId) AS tracker FROM ${POINTS} WHERE organizationId = {organization:UUID} AND trackerId > {after:UUID}
-    AND recordedAt >= ${timeOf('from')} AND recordedAt <= ${timeOf('to')}
-    GROUP BY trackerId ORDER BY trackerId LIMIT {limit:UInt64} SETTINGS optimize_aggregation_in_order = 1`,
-  parameters: { organization: organizationId, from, to, after, limit },
-})
+  rolledTo: number,
+): Statement => {
+  const whose = 'organizationId = {organization:UUID} AND trackerId > {after:UUID}'
+  const inStep = `at >= ${timeOf('firstStep')} AND at <= ${timeOf('to')}`
+  const select = (table: string, when: string): string =>
+    `SELECT trackerId FROM ${table} WHERE ${whose} AND ${when} GROUP BY trackerId ORDER BY trackerId LIMIT {limit:UInt64}`
+  return {
+    sql: `SELECT toString(trackerId) AS tracker FROM (${select(STEPS, inStep)}
+      UNION ALL ${select(LATE, inStep)}
+      UNION ALL ${select(POINTS, `recordedAt >= ${timeOf('since')} AND recordedAt <= ${timeOf('to')}`)})
+      GROUP BY trackerId ORDER BY trackerId LIMIT {limit:UInt64} SETTINGS optimize_aggregation_in_order = 1`,
+    parameters: {
+      organization: organizationId,
+      firstStep: from - STEP_MS,
+      since: Math.max(from, rolledTo),
+      to,
+      after,
+      limit,
+    },
+  }
+}
 
 const pointsOf = ({
   organizationId,

@@ -1,4 +1,6 @@
+import { POINT_STEPS, PointSteps } from '../../../projections/point-steps.ts'
 import type { Feature, FeatureServices } from '../../feature.ts'
+import { ownedPart } from '../../kit/consumers/owners.ts'
 import { ownShares } from '../../kit/http/own-share.ts'
 import { GeofenceBoxes } from '../geofences/boxes.ts'
 import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
@@ -7,6 +9,9 @@ import { reportRoutes } from './api.ts'
 import { limitsOf, placesOf } from './fences.ts'
 
 export const reports: Feature = {
+  jobs: ({ history, clock, logger, config }) => [
+    ownedPart(POINT_STEPS, async () => new PointSteps({ history, clock, logger, gapMs: config.tripGapMs }).start()),
+  ],
   routes: (services) => {
     const { tables, clock, config, inRollout } = services
     const boxes = new GeofenceBoxes(tables, clock)

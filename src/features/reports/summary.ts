@@ -2,6 +2,7 @@ import { countTrips, sumPeriods } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 import type { Row } from '../../kernel/table.ts'
 import { behind, type Place, type ReportRow, rowsOf } from './answer.ts'
+import { rolledUp } from './rolled-up.ts'
 import { type Per, periodsOf } from './periods.ts'
 import { type ReportScope, trackersOf } from './tracker-walk.ts'
 
@@ -54,7 +55,9 @@ export async function* summaryRows(
     const trips = new Map<string, number>()
     for await (const counted of rowsOf<Trips>(history, countTrips(filter, starts), signal))
       for (const { tracker, period, trips: count } of counted) trips.set(`${tracker} ${period}`, count)
-    for await (const sums of rowsOf<Summed>(history, sumPeriods(filter, { gapMs, stepMs }, starts), signal)) {
+    const rules = { gapMs, stepMs }
+    const rolled = await rolledUp(history, filter, rules)
+    for await (const sums of rowsOf<Summed>(history, sumPeriods(filter, rules, starts, rolled), signal)) {
       const rows = sums.map((sum) => ({
         place: [sum.tracker, sum.period] as const,
         row: shown(sum, called.get(sum.tracker), nameAt.get(sum.period), trips.get(`${sum.tracker} ${sum.period}`)),

@@ -1,3 +1,4 @@
+import { readStepState } from '../../engines/clickhouse-sql/point-steps.ts'
 import { selectTrackers } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 
@@ -35,8 +36,9 @@ export async function* trackersOf(
     return
   }
   let after = from ?? NO_TRACKER
+  const rolledTo = (await readStepState(history))?.through ?? Number.MIN_SAFE_INTEGER
   for (let some = from === undefined ? [] : [from]; ; some = []) {
-    const { sql, parameters } = selectTrackers(scope, after, count)
+    const { sql, parameters } = selectTrackers(scope, after, count, rolledTo)
     const found = await history.rows<{ tracker: string }>(sql, parameters)
     some.push(...found.map(({ tracker }) => tracker))
     if (some.length > 0) yield some

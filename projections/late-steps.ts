@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto'
+import { LATE, lateBlock, STEP_MS } from '../src/engines/clickhouse-sql/point-steps.ts'
+import type { PointBatch } from '../src/features/locations/events.ts'
+import type { HistoryBlock } from './history-consumer.ts'
+
+/**
+ * A step is rolled up so long after its end at the earliest. Points that come in the first quarter of that are there by
+ * then, whatever their insert takes; those that come later mark their step before they are inserted.
+ */
+export const ROLLED_AFTER_MS = 3_600_000
+const LATE_AFTER_MS = ROLLED_AFTER_MS / 4
+
+interface Mark {
+  organizationId: string
+  trackerId: string
+  at: number
+}
+
+/** The steps of points that come late, which are to be marked before them. */
+export class LateSteps {
+  private readonly now: () => number
+  private batches: PointBatch[] = []
+
+  constructor(now: () => number) {
+    this.now = now
+  }
+
+  add(batch: PointBatch): void {
+    this.batches.push(batch)
+  }
+
+  /** Made anew for each attempt: what was marked before may have been worked off, and what was in time may be late. */
+  blocks(): HistoryBlock[] {
+    const markedAt = this.now()
+    const marks = new Map<string, Mark>()
+    for (const batch of this.batches) addLate(batch, markedAt - LATE_AFTER_MS, marks)
+    if (marks.size === 0) return []
+    return [{ table: LATE, block: lateBlock([...marks.values()], markedAt), token: randomUUID() }]
+  }
+
+  clear(): void {
+    this.batches = []
+  }
+}
+
+/** Steps that had ended by then. */
+const addLate = (batch: PointBatch, by: number, marks: Map<string, Mark>): void => {
+  let last = Number.NaN
+  for (let i = 0; i < batch.count; i++) {
+    if (batch.recordedAt[i] > by) continue
+    const at = Math.floor(batch.recordedAt[i] / STEP_MS) * STEP_MS
+    if (at + STEP_MS > by || (at === last && batch.tracker[i] === batch.tracker[i - 1])) continue
+    last = at
+    const { organizationId, trackerId } = batch.trackers[batch.tracker[i]]
+    marks.set(`${trackerId} ${at}`, { organizationId, trackerId, at })
+  }
+}
