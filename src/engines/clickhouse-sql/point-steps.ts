@@ -246,11 +246,11 @@ const rowsOf = (erasures: readonly HistoryErasure[]) => {
   return { condition: conditions.join(' OR '), parameters }
 }
 
-/** To be called before points are erased: what is being rolled up meanwhile is late, and found to be gone later. */
+/** To be called before points are erased: what is being rolled up meanwhile is late, and found to be gone next. No points follow these marks, so they need not age. */
 export const markErased = (store: Pick<Store, 'command'>, erasures: readonly HistoryErasure[]): Promise<void> => {
   const { condition, parameters } = rowsOf(erasures)
   return store.command(
-    `INSERT INTO ${LATE} SELECT organizationId, trackerId, ${STEP_OF_POINT} AS at, ${NOW} FROM ${POINTS}
+    `INSERT INTO ${LATE} SELECT organizationId, trackerId, ${STEP_OF_POINT} AS at, 0 FROM ${POINTS}
     WHERE ${condition} GROUP BY organizationId, trackerId, at`,
     parameters,
   )
