@@ -1,5 +1,5 @@
 import type { LegRules } from '../../engines/clickhouse-sql/legs.ts'
-import { rangesOf, readStepState, STEP_MS } from '../../engines/clickhouse-sql/point-steps.ts'
+import { rangesOf, STEP_MS, type StepState } from '../../engines/clickhouse-sql/point-steps.ts'
 import { type ReportFilter, type RolledUp, selectLate } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 
@@ -12,10 +12,9 @@ export const rolledUp = async (
   history: HistoryReader,
   filter: ReportFilter,
   { gapMs, stepMs }: LegRules,
+  state: StepState | undefined,
 ): Promise<RolledUp | undefined> => {
-  if (stepMs !== STEP_MS) return undefined
-  const state = await readStepState(history)
-  if (state?.gapMs !== gapMs) return undefined
+  if (stepMs !== STEP_MS || state?.gapMs !== gapMs) return undefined
   const from = Math.ceil(filter.from / STEP_MS) * STEP_MS
   const to = Math.min(Math.floor((filter.to + 1) / STEP_MS) * STEP_MS, state.through)
   if (from >= to) return undefined

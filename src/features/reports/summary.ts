@@ -1,4 +1,5 @@
-import { countTrips, sumPeriods } from '../../engines/clickhouse-sql/reports.ts'
+import { readStepState } from '../../engines/clickhouse-sql/point-steps.ts'
+import { countTrips, type ReportFilter, sumPeriods } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 import type { Row } from '../../kernel/table.ts'
 import { behind, type Place, type ReportRow, rowsOf } from './answer.ts'
@@ -46,17 +47,19 @@ export async function* summaryRows(
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const { from, to, organizationId } = scope
-  const { starts, names, stepMs } = periodsOf(per, from, to, timeZone)
-  const nameAt = new Map(starts.map((start, i) => [start, names[i]]))
+  const { starts, names: periodNames, stepMs } = periodsOf(per, from, to, timeZone)
+  const nameAt = new Map(starts.map((start, i) => [start, periodNames[i]]))
   const trackersMax = Math.max(1, Math.floor(ROWS_AT_ONCE / starts.length))
+  const rules = { gapMs, stepMs }
+  const state = await readStepState(history)
   for await (const trackerIds of trackersOf(history, scope, after?.[0], trackersMax)) {
     const filter = { ...scope, trackerIds }
-    const called = new Map((await namesOf(organizationId, trackerIds)).map((name, i) => [trackerIds[i], name]))
-    const trips = new Map<string, number>()
-    for await (const counted of rowsOf<Trips>(history, countTrips(filter, starts), signal))
-      for (const { tracker, period, trips: count } of counted) trips.set(`${tracker} ${period}`, count)
-    const rules = { gapMs, stepMs }
-    const rolled = await rolledUp(history, filter, rules)
+    const [names, trips, rolled] = await Promise.all([
+      namesOf(organizationId, trackerIds),
+      tripsOf(history, filter, starts, signal),
+      rolledUp(history, filter, rules, state),
+    ])
+    const called = new Map(names.map((name, i) => [trackerIds[i], name]))
     for await (const sums of rowsOf<Summed>(history, sumPeriods(filter, rules, starts, rolled), signal)) {
       const rows = sums.map((sum) => ({
         place: [sum.tracker, sum.period] as const,
@@ -65,6 +68,19 @@ export async function* summaryRows(
       yield behind(rows, after)
     }
   }
+}
+
+/** How many trips began, by tracker and period. */
+const tripsOf = async (
+  history: HistoryReader,
+  filter: ReportFilter,
+  starts: readonly number[],
+  signal: AbortSignal,
+): Promise<Map<string, number>> => {
+  const found = new Map<string, number>()
+  for await (const counted of rowsOf<Trips>(history, countTrips(filter, starts), signal))
+    for (const { tracker, period, trips } of counted) found.set(`${tracker} ${period}`, trips)
+  return found
 }
 
 const shown = (sum: Summed, name: string | undefined, period = '', trips = 0): Row => ({
