@@ -76,6 +76,8 @@ test('the history of another version is refused; retention is what is asked for 
     }),
     [
       ['automation_runs', '3'],
+      ['point_steps', '7'],
+      ['point_steps_late', '7'],
       ['points', '7'],
       ['transitions', '7'],
       ['trips', '7'],
