@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { LATE, lateBlock, STEP_MS } from '../src/engines/clickhouse-sql/point-steps.ts'
 import type { PointBatch } from '../src/features/locations/events.ts'
 import type { HistoryBlock } from './history-consumer.ts'
@@ -35,7 +35,8 @@ export class LateSteps {
     const marks = new Map<string, Mark>()
     for (const batch of this.batches) addLate(batch, markedAt - LATE_AFTER_MS, marks)
     if (marks.size === 0) return []
-    return [{ table: LATE, block: lateBlock([...marks.values()], markedAt), token: randomUUID() }]
+    const block = lateBlock([...marks.values()], markedAt)
+    return [{ table: LATE, block, token: createHash('sha256').update(block).digest('base64url') }]
   }
 
   clear(): void {
