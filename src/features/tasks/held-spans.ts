@@ -41,7 +41,8 @@ export const factsOf = async (log: Log, taskId: string): Promise<TaskFact[]> => 
     if (event.type !== TASK.created && event.type !== TASK.changed) continue
     const { values: kept, at } = dataOf<ResourceData>(event)
     const values = kept as unknown as TaskValues
-    const atMs = Date.parse(momentOf(facts.at(-1)?.values, values) ?? at)
+    // By a clock that is ahead a change is of later than when it came to hold.
+    const atMs = Math.min(Date.parse(momentOf(facts.at(-1)?.values, values) ?? at), Date.parse(at))
     facts.push({ revision: event.revision, atMs, by: actorOf(event.metadata.actor), values })
   }
   return facts

@@ -33,6 +33,8 @@ export const decideLate = (
   if (isOwn(facts, move) || (current.late ?? []).length >= LATE_MAX) return undefined
   const start = type === 'finish' ? startFor(facts, move) : undefined
   if (type === 'finish' && start === undefined) return undefined
+  if (type === 'start' && isStillTheirs(facts, spans, at))
+    return { ...current, ...startedBy(step), state: 'inProgress' }
   const next = { ...current, late: [...(current.late ?? []), step] }
   if (start !== undefined) return hasFinish(facts, at) ? next : finished(facts, start, step)
   const isCancelled = current.state === 'cancelled' && current.startedAt === undefined
@@ -66,6 +68,13 @@ const turnBefore = (facts: readonly TaskFact[], ms: number): Turn['to'] =>
 
 const isHeld = (spans: readonly HeldSpan[], ms: number): boolean =>
   spans.some(({ fromMs, toMs }) => ms >= fromMs && ms < toMs)
+
+/** Whether nothing that happened since changed what the user was to do. */
+const isStillTheirs = (facts: readonly TaskFact[], spans: readonly HeldSpan[], ms: number): boolean => {
+  const { state } = facts[facts.length - 1].values
+  const span = spans.find(({ fromMs, toMs }) => ms >= fromMs && ms < toMs)
+  return state === 'assigned' && span?.ended === undefined && turnsIn(facts).every(({ atMs }) => atMs <= ms)
+}
 
 /** Facts that have a finished task done again, in the order of the log. */
 const redone = (facts: readonly TaskFact[]): TaskFact[] =>

@@ -88,8 +88,8 @@ const assign = (
   const { assignedAt, ...unassigned } = next
   if (isNobodys(next)) return { ...unassigned, state: 'new' }
   const isSame = next.teamId === before && isDeepStrictEqual(assigneeIds, task.assigneeIds)
-  const said = at === undefined || isSame ? assignedAt : formatTime(at)
-  return { ...next, state: 'assigned', assignedAt: said ?? formatTime(context.now) }
+  const known = isSame ? assignedAt : undefined
+  return { ...next, state: 'assigned', assignedAt: known ?? formatTime(at ?? context.now) }
 }
 
 export const isNobodys = ({ assigneeIds, teamId }: Pick<TaskValues, 'assigneeIds' | 'teamId'>): boolean =>

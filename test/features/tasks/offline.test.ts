@@ -245,3 +245,18 @@ test('a clock that is behind never holds against a later change', async (t) => {
   t.match(await move(_id, 'start', { at: early }, ada.session), { status: 200 }, 'it is hers again')
   t.match(await read(_id), { state: 'inProgress', startedBy: ada.id })
 })
+
+test('who is helped, or left alone with a task, has started it when they did', async (t) => {
+  const { proof, move, read, ada, bob, at, clock } = await openProofs(t)
+  const one = (await proof({ assigneeIds: [ada.id] }))._id
+  const two = (await proof({ assigneeIds: [ada.id, bob.id] }))._id
+  const started = at(60)
+  clock.advance(600_000)
+  await move(one, 'assign', { assigneeIds: [ada.id, bob.id] })
+  await move(two, 'assign', { assigneeIds: [ada.id] })
+  for (const id of [one, two]) {
+    t.equal((await read(id)).assignedAt, at(0))
+    t.equal((await move(id, 'start', { at: started }, ada.session)).status, 200)
+    t.match(await read(id), { state: 'inProgress', startedAt: started, startedBy: ada.id })
+  }
+})
