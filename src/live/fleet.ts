@@ -1,7 +1,15 @@
 import { AHEAD, type LocationEntry, type PointBatch } from '../features/locations/events.ts'
-import { latestPointAt, lastSeenAt, type LatestPoint, movePoint, positionText } from '../features/locations/views.ts'
+import {
+  latestPointAt,
+  lastSeenAt,
+  type LatestPoint,
+  movePoint,
+  positionText,
+  seesUserOf,
+} from '../features/locations/views.ts'
 import { statusAt, type StatusAges, type TrackerFacts, type TrackerStatus } from '../features/trackers/views.ts'
 import type { Box } from '../geo/box.ts'
+import type { UserCaller } from '../kernel/caller.ts'
 import { cellAt, Cells } from './cells.ts'
 
 interface Unit {
@@ -11,6 +19,8 @@ interface Unit {
   point: LatestPoint | undefined
   /** JSON of the position, made on first use after a change. */
   text: string | undefined
+  /** The same for whoever may see the tracker's user. */
+  userText: string | undefined
   textStatus: TrackerStatus | undefined
   /** 1e-7 degree: where it stood when subscriptions were last told; NaN when it was nowhere. */
   toldLat: number
@@ -45,6 +55,7 @@ export class Fleet {
       facts: undefined,
       point: undefined,
       text: undefined,
+      userText: undefined,
       textStatus: undefined,
       toldLat: Number.NaN,
       toldLng: Number.NaN,
@@ -128,16 +139,17 @@ export class Fleet {
     unit.toldLng = unit.point === undefined ? Number.NaN : unit.point.lng
   }
 
-  /** The position as JSON text. The unit must have a point. */
-  text(slot: number, now: number): string {
+  /** The position as JSON text, as this caller may see it. The unit must have a point. */
+  text(slot: number, now: number, caller: UserCaller): string {
     const unit = this.units[slot]
     const point = unit.point as LatestPoint
+    const facts = unit.facts ?? NO_FACTS
     const status = statusAt(lastSeenAt(point), now, this.ages)
-    if (unit.text === undefined || unit.textStatus !== status) {
-      unit.text = flat(positionText(point, unit.facts?.name ?? '', status))
-      unit.textStatus = status
-    }
-    return unit.text
+    if (unit.textStatus !== status) unit.text = unit.userText = undefined
+    unit.textStatus = status
+    if (facts.userId !== undefined && seesUserOf(caller, facts))
+      return (unit.userText ??= flat(positionText(point, facts, status)))
+    return (unit.text ??= flat(positionText(point, { name: facts.name, vehicleId: facts.vehicleId }, status)))
   }
 
   private moved(slot: number): void {
@@ -151,12 +163,14 @@ export class Fleet {
   }
 
   private touch(slot: number): void {
-    this.units[slot].text = undefined
+    this.units[slot].text = this.units[slot].userText = undefined
     if (this.changedMarks.has(slot)) return
     this.changedMarks.add(slot)
     this.changed.push(slot)
   }
 }
+
+const NO_FACTS: TrackerFacts = { name: '', hubIds: [] }
 
 /** A text that was put together is a tree until somebody looks into it: to join flat ones takes a fifth of the time. */
 const flat = (text: string): string => {

@@ -106,7 +106,7 @@ export class LiveOrganization {
     for (const slot of subscription.takeDirty()) {
       if (this.inSight(subscription, slot)) {
         subscription.shown.add(slot)
-        positions.push(this.fleet.text(slot, now))
+        positions.push(this.fleet.text(slot, now, subscription.caller))
       } else if (subscription.shown.has(slot)) {
         subscription.shown.delete(slot)
         gone.push(this.fleet.unit(slot).trackerId)
@@ -136,7 +136,7 @@ export class LiveOrganization {
       const slot = slots === undefined ? snapshot.at : slots[snapshot.at]
       if (!this.inSight(subscription, slot)) continue
       subscription.shown.add(slot)
-      positions.push(this.fleet.text(slot, now))
+      positions.push(this.fleet.text(slot, now, subscription.caller))
     }
     if (snapshot.at >= size) subscription.snapshot = undefined
     return positions

@@ -231,6 +231,42 @@ test('a slow reader gets newer positions less often, and catches up', async (t) 
   t.equal(socket.closedWith, undefined)
 })
 
+test('a position says whose it is to whoever may see that user alone, though its text is kept for all', async (t) => {
+  const facts: TrackerFacts = { name: 'A', hubIds: ['h1'], userId: 'ada', userHubIds: ['h2'], vehicleId: 'van' }
+  const { hub, points, connect, settle, clock } = await open(t, { facts: { a: facts } })
+  const permissions = new Set(['view/location-history', 'view/user'])
+  const viewers: { [who: string]: ReturnType<typeof connect> } = {
+    'sees all users': connect(callerOf({ permissions })),
+    'sees users of that hub': connect(callerOf({ permissions, hubIds: ['h1', 'h2'] })),
+    'sees users of another hub': connect(callerOf({ permissions, hubIds: ['h1'] })),
+    'sees no users': connect(callerOf()),
+    'is the user': connect(callerOf({ userId: 'ada', hubIds: ['h1'] })),
+  }
+  const seen: { [who: string]: (string | undefined)[] } = {}
+  const tell = async (ms: number) => {
+    points([{ trackerId: 'a', recordedAt: clock.now() + ms, lat: 1, lng: 1 }])
+    await settle()
+    for (const [who, { socket }] of Object.entries(viewers)) {
+      const [position] = socket.take().flatMap(({ positions }) => positions)
+      t.match(position, { trackerId: 'a', name: 'A', vehicleId: 'van' }, who)
+      ;(seen[who] ??= []).push(position.userId)
+    }
+  }
+  for (const { say } of Object.values(viewers)) say({ type: 'subscribe', id: 's', channels: ['positions'] })
+  await settle()
+  await tell(1)
+  await tell(2)
+  hub.trackerChanged('org', 'a', { ...facts, userHubIds: ['h1'] })
+  await tell(3)
+  t.same(seen, {
+    'sees all users': ['ada', 'ada', 'ada'],
+    'sees users of that hub': ['ada', 'ada', 'ada'],
+    'sees users of another hub': [undefined, undefined, 'ada'],
+    'sees no users': [undefined, undefined, undefined],
+    'is the user': ['ada', 'ada', 'ada'],
+  })
+})
+
 test('hubs decide who sees what, and a change of hubs takes away', async (t) => {
   const { points, connect, settle, clock } = await open(t, {
     facts: { a: named('A', ['h1']), b: named('B', ['h2']), c: named('C') },

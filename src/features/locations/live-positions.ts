@@ -8,6 +8,7 @@ import {
   lastSeenAt,
   LATEST_POSITIONS,
   positionOf,
+  seesUserOf,
   TRACKERS_TABLE,
   type LatestPositionRow,
   type Position,
@@ -172,10 +173,13 @@ const seen = async (
 
 const shown = (
   { statusAt }: LivePositionsServices,
-  { now }: PositionQuestion,
+  { now, caller }: PositionQuestion,
   row: LatestPositionRow,
-  tracker: PositionTracker,
-): Position => positionOf(row, tracker.name, statusAt(lastSeenAt(row), now))
+  { userId, ...tracker }: PositionTracker,
+): Position => {
+  const shownTracker = seesUserOf(caller, { ...tracker, userId }) ? { ...tracker, userId } : tracker
+  return positionOf(row, shownTracker, statusAt(lastSeenAt(row), now))
+}
 
 const hasAny = (asked: readonly string[] | undefined, own: readonly string[]): boolean =>
   asked === undefined || asked.some((one) => (one === ABSENT_VALUE ? own.length === 0 : own.includes(one)))

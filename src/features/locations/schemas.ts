@@ -46,13 +46,15 @@ export const POSITION = answered(
   {
     trackerId: UUID,
     name: { type: 'string', description: 'Of the tracker.' },
+    userId: { ...UUID, description: 'Whose tracker it is, for whoever may see that user.' },
+    vehicleId: { ...UUID, description: 'The vehicle that it is in.' },
     recordedAt: DATE_TIME,
     ...PLACE,
     ...MEASURES,
     lastSeenAt: { ...DATE_TIME, description: 'The earlier of `recordedAt` and when the point was logged.' },
     status: { type: 'string', enum: ['online', 'stale', 'offline'], description: 'By the age of `lastSeenAt`.' },
   },
-  Object.keys(MEASURES),
+  ['userId', 'vehicleId', ...Object.keys(MEASURES)],
 )
 
 export const POINT_ROW_EXAMPLE = {

@@ -68,7 +68,7 @@ export const tracker = defineResource(
       }),
     },
     computed: ['status'],
-    internal: { keyHash },
+    internal: { keyHash, isNamedAfterUser: optional(bool()) },
     told: {
       ...keyAs('deviceKey'),
       rotation: {

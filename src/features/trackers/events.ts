@@ -17,6 +17,8 @@ export interface TrackerValues {
   hubId?: string
   teamId?: string
   keyHash?: string
+  /** A phone that is called as its user is, until somebody names it. */
+  isNamedAfterUser?: boolean
 }
 
 export interface IngestKeyValues {

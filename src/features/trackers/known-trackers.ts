@@ -1,7 +1,6 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import type { Caller } from '../../kernel/caller.ts'
+import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from './views.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { withoutInvisible } from '../../kernel/invisible.ts'
 import { keptText, textFault } from '../../kernel/text.ts'
@@ -12,7 +11,16 @@ import { agreed, ownHub, ownOrForbidden } from './credential-rules.ts'
 import { EXTERNAL_ID_LENGTH_MAX, phoneTrackerIdOf, trackerIdOf } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
 import type { EnsureOrigin, TrackerWriter } from './tracker-writer.ts'
-import { TRACKERS_TABLE, type TrackerRow } from './views.ts'
+import {
+  type KnownTracker,
+  TRACKER_USERS,
+  type TrackerName,
+  type TrackerRefusal,
+  type TrackerResolver,
+  TRACKERS_TABLE,
+  type TrackerRow,
+  type TrackerUserRow,
+} from './views.ts'
 
 export interface KnownTrackersOptions {
   tables: Pick<TableStore, 'getMany'>
@@ -131,11 +139,18 @@ export class KnownTrackers implements TrackerResolver {
     const id = caller.kind === 'tracker' ? caller.trackerId : phoneTrackerIdOf(caller.userId)
     const found = new Map<string, KnownTracker | TrackerRefusal>()
     await this.lookUp(caller.organizationId, [id], found)
-    const phone = (userId: string) =>
-      this.make(caller.organizationId, id, { name: 'Phone', kind: 'phone', userId }, this.originOf(caller))
-    const tracker = found.get(id) ?? (caller.kind === 'user' ? await phone(caller.userId) : 'unknown_tracker')
+    const tracker = found.get(id) ?? (caller.kind === 'user' ? await this.makePhone(caller, id) : 'unknown_tracker')
     if (caller.kind === 'user' && typeof tracker !== 'string') this.phones.set(caller.userId, tracker)
     return tracker
+  }
+
+  /** A phone is called as its user is. */
+  private async makePhone(caller: UserCaller, id: string): Promise<KnownTracker | TrackerRefusal> {
+    const { organizationId, userId } = caller
+    const [user] = await this.options.tables.getMany<TrackerUserRow>(TRACKER_USERS.name, organizationId, [userId])
+    const name = user?.name ?? 'Phone'
+    const values: TrackerValues = { name, kind: 'phone', userId, isNamedAfterUser: true }
+    return this.make(organizationId, id, values, this.originOf(caller))
   }
 
   /** Adds what memory or the table knows of the ids. */

@@ -8,6 +8,7 @@ import {
   DEVICE_KEYS,
   GATEWAY_KEYS,
   TRACKER_USERS,
+  isNamedAfterUser,
   TRACKERS_TABLE,
   USER_PHONES,
   type DeviceKeyRow,
@@ -31,8 +32,12 @@ export const trackerRows = (plain: RowSource): RowSource => ({
     await keepPhone(rows, event.type, organizationId, id, values)
     if (event.type === TRACKER.deleted) return rows.delete(DEVICE_KEYS.name, NO_ORGANIZATION, id)
     const row = await rows.get<TrackerRow>(TRACKERS_TABLE, organizationId, id)
-    if (row !== undefined)
-      rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds: await hubsOf(rows, organizationId, values) })
+    if (row !== undefined) {
+      const { userId } = values
+      const user =
+        userId === undefined ? undefined : await rows.get<TrackerUserRow>(TRACKER_USERS.name, organizationId, userId)
+      rows.put(TRACKERS_TABLE, organizationId, id, withUser(row, user))
+    }
     if (values.keyHash !== undefined)
       rows.put(DEVICE_KEYS.name, NO_ORGANIZATION, id, {
         kind: 'tracker',
@@ -79,24 +84,28 @@ export const ingestKeyRows = (plain: RowSource): RowSource => ({
   },
 })
 
-/** A user's phone belongs to all hubs of the user, and to no other. */
+/** A tracker with what follows from its user: a phone has the user's hubs alone, and the name until it gets one. */
+const withUser = (row: TrackerRow, user: TrackerUserRow | undefined): TrackerRow => {
+  const { userHubIds: _before, ...own } = row
+  const { kind, userId, hubId } = row
+  const isPhone = kind === 'phone' && userId !== undefined
+  return {
+    ...own,
+    hubIds: isPhone ? (user?.hubIds ?? []) : hubId === undefined ? [] : [hubId],
+    ...(user !== undefined && { userHubIds: user.hubIds }),
+    ...(user?.name !== undefined && isNamedAfterUser(row) && { name: user.name }),
+  } as TrackerRow
+}
+
 const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
   const userId = idOfStream(event.stream)
-  const hubIds = event.type === USER.deleted ? [] : ((values.hubId ?? []) as string[])
-  if (event.type === USER.deleted) rows.delete(TRACKER_USERS.name, organizationId, userId)
-  else rows.put(TRACKER_USERS.name, organizationId, userId, { hubIds } satisfies TrackerUserRow)
-  for (const { id, row } of await rows.findBy<TrackerRow>(TRACKERS_TABLE, organizationId, 'userId', userId)) {
-    if (row.kind === 'phone') rows.put(TRACKERS_TABLE, organizationId, id, { ...row, hubIds })
-  }
-}
-
-/** Its own hub; a phone has those of its user alone. */
-const hubsOf = async (
-  rows: Rows,
-  organizationId: string,
-  { kind, userId, hubId }: TrackerData['values'],
-): Promise<string[]> => {
-  if (kind !== 'phone' || userId === undefined) return hubId === undefined ? [] : [hubId]
-  return (await rows.get<TrackerUserRow>(TRACKER_USERS.name, organizationId, userId))?.hubIds ?? []
+  const isGone = event.type === USER.deleted
+  const user: TrackerUserRow = isGone
+    ? { hubIds: [] }
+    : { hubIds: (values.hubId ?? []) as string[], ...(typeof values.name === 'string' && { name: values.name }) }
+  if (isGone) rows.delete(TRACKER_USERS.name, organizationId, userId)
+  else rows.put(TRACKER_USERS.name, organizationId, userId, user)
+  for (const { id, row } of await rows.findBy<TrackerRow>(TRACKERS_TABLE, organizationId, 'userId', userId))
+    rows.put(TRACKERS_TABLE, organizationId, id, withUser(row, user))
 }

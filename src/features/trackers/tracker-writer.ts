@@ -16,7 +16,7 @@ import { ANNOUNCE_DELETIONS, locationStream, partitionOf } from '../locations/ev
 import { latestPositionCheckpoint } from '../locations/views.ts'
 import { tracker } from './declaration.ts'
 import { TRACKER, TRACKER_STREAMS, type TrackerValues } from './events.ts'
-import { TRACKERS_TABLE } from './views.ts'
+import { isNamedAfterUser, TRACKERS_TABLE, type TrackerRow } from './views.ts'
 
 const TRIES = 5
 const FORGET_TIMEOUT_MS = 2_000
@@ -58,8 +58,13 @@ export class TrackerWriter implements ResourceWrites {
     return this.resource.create(origin, body)
   }
 
-  change(origin: WriteOrigin, change: Change): Promise<Written> {
-    return this.resource.change(origin, change)
+  /** A phone is called as its user is until it is named otherwise. */
+  async change(origin: WriteOrigin, change: Change): Promise<Written> {
+    const row = await this.services.tables.get<TrackerRow>(TRACKERS_TABLE, origin.organizationId, change.id)
+    if (row === undefined || !isNamedAfterUser(row)) return this.resource.change(origin, change)
+    const { name = row.name } = change.body
+    const isSame = name === row.name
+    return this.resource.change(origin, change, isSame ? { name, isNamedAfterUser: true } : { isNamedAfterUser: false })
   }
 
   delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {

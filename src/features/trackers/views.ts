@@ -2,6 +2,7 @@ import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { isDerived } from '../../kit/commands/ids.ts'
 import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
 import type { LastSeen } from '../locations/views.ts'
 import type { TrackerValues } from './events.ts'
@@ -19,12 +20,30 @@ export type TrackerRow = Row &
     updatedAt: string
     /** Every hub whose users see it: its own, and for a phone those of its user. */
     hubIds: string[]
+    /** Hubs of its user: whoever may see users sees this one by them. */
+    userHubIds?: string[]
   }
 
-/** Hubs of users, for their phones. */
-export const TRACKER_USERS: TableDeclaration = { name: 'tracker-users', version: 1 }
+/** Hubs and names of users, for their phones. */
+export const TRACKER_USERS: TableDeclaration = { name: 'tracker-users', version: 2 }
 
-export type TrackerUserRow = Row & { hubIds: string[] }
+export type TrackerUserRow = Row & { hubIds: string[]; name?: string }
+
+/** What phones were called before they had the names of their users. */
+const FORMER_NAME = 'Phone'
+
+/** Whether a phone is called as its user is. */
+export const isNamedAfterUser = ({
+  _id,
+  kind,
+  userId,
+  name,
+  externalId,
+  isNamedAfterUser: said,
+}: TrackerRow): boolean =>
+  kind === 'phone' &&
+  userId !== undefined &&
+  (said ?? (name === FORMER_NAME && externalId === undefined && isDerived(_id)))
 
 /** Trackers that are or were somebody's phone: also when they are deleted, until they are erased. */
 export const USER_PHONES: TableDeclaration = {
@@ -127,6 +146,9 @@ export interface TrackerFacts {
   name: string
   hubIds: readonly string[]
   teamId?: string
+  userId?: string
+  userHubIds?: readonly string[]
+  vehicleId?: string
 }
 
 /** Questions that are asked of trackers. */
@@ -184,7 +206,14 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
   },
 })
 
-const factsOf = ({ name, hubIds, teamId }: TrackerRow): TrackerFacts => ({ name, hubIds, teamId })
+const factsOf = ({ name, hubIds, teamId, userId, userHubIds, vehicleId }: TrackerRow): TrackerFacts => ({
+  name,
+  hubIds,
+  teamId,
+  userId,
+  userHubIds,
+  vehicleId,
+})
 
 const idsWhere = async (
   tables: Pick<TableStore, 'find'>,

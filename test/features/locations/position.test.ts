@@ -22,11 +22,12 @@ test('a position as text is the position as JSON, whatever the point has', (t) =
     battery: 10_000,
   }
   const members = [HAS_SPEED, HAS_HEADING, HAS_ALTITUDE, HAS_ACCURACY, HAS_BATTERY]
+  const tracker = { name: 'Van "1"\n', userId: 'u', vehicleId: 'v' }
   for (let which = 0; which < 2 ** members.length; which++) {
     const flags = members.filter((_, i) => (which >> i) & 1).reduce((sum, flag) => sum | flag, 0)
     t.same(
-      JSON.parse(positionText({ ...point, flags }, 'Van "1"\n', 'stale')),
-      JSON.parse(JSON.stringify(positionOf({ ...point, flags }, 'Van "1"\n', 'stale'))),
+      JSON.parse(positionText({ ...point, flags }, tracker, 'stale')),
+      JSON.parse(JSON.stringify(positionOf({ ...point, flags }, tracker, 'stale'))),
     )
   }
   t.end()
