@@ -73,7 +73,7 @@ export const followedBy = async (services: FollowServices, open: OpenShare, now:
   }
   const seen = await newestOf(services, open)
   if (seen === undefined) return shown
-  const { lat, lng, heading, speed, recordedAt } = positionOf(seen.row, '', 'online')
+  const { lat, lng, heading, speed, recordedAt } = positionOf(seen.row, { name: '' }, 'online')
   const position = {
     ...{ lat, lng, recordedAt },
     ...(heading !== undefined && { heading }),
