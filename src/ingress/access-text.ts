@@ -10,7 +10,9 @@ const ACCESS: { [access in Exclude<Route['access'], object>]: string } = {
 /** Who may call a route, in a sentence. */
 export const accessText = ({ access, isPersonal }: Pick<Route, 'access' | 'isPersonal'>): string => {
   const permissions = openedBy(access).map((one) => `\`${one}\``)
-  const allowed = typeof access === 'string' ? ACCESS[access] : `Needs the permission ${permissions.join(' or ')}.`
+  const own = typeof access !== 'string' && access.own === true ? ' Without it you get what is your own.' : ''
+  const allowed =
+    typeof access === 'string' ? ACCESS[access] : `Needs the permission ${permissions.join(' or ')}.${own}`
   return isPersonal === true ? `${allowed} Not for service accounts.` : allowed
 }
 

@@ -2,7 +2,7 @@ import { timingSafeEqual, createHash } from 'node:crypto'
 import { type Caller, credentialKindOf, lacksSecondFactor } from '../kernel/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
-import { openedBy, type Route } from '../kit/http/route.ts'
+import { isOpenForOwn, openedBy, type Route } from '../kit/http/route.ts'
 import type { Exchange } from './exchange.ts'
 import { type Allowance, RateLimiter } from './limits.ts'
 import type { IngressOptions, RateLimits } from './options.ts'
@@ -113,7 +113,8 @@ export const assertForPrograms = ({ access, isPersonal }: Pick<Route, 'access' |
 const mayCall = (caller: Caller, { access }: Route): boolean => {
   if (access === 'points') return true
   if (caller.kind !== 'user') return false
-  return typeof access === 'string' || openedBy(access).some((one) => caller.permissions.has(one))
+  if (typeof access === 'string' || isOpenForOwn(access, caller)) return true
+  return openedBy(access).some((one) => caller.permissions.has(one))
 }
 
 const isSame = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other))

@@ -30,17 +30,19 @@ export const liveChannel = (hub: LiveHub, inRollout: (caller: UserCaller) => boo
 })
 
 const PERMISSIONS: { [channel in ChannelName]?: string } = {
-  positions: 'view/location-history',
   geofence: 'view/geofence',
-  trip: 'view/location-history',
   task: 'view/task',
   automation: 'view/automation',
 }
 
+/** Whoever lacks the permission hears of their own phone; programs have none. */
+const OWN: readonly ChannelName[] = ['positions', 'trip']
+
 /** Why the caller may not have these channels; undefined when they may. */
 const refusalOf = (channels: Iterable<ChannelName>, caller: UserCaller): string | undefined => {
   for (const channel of channels) {
-    const permission = PERMISSIONS[channel]
+    const isOwn = OWN.includes(channel)
+    const permission = isOwn && caller.isService === true ? 'view/location-history' : PERMISSIONS[channel]
     if (permission !== undefined && !caller.permissions.has(permission)) return `You lack the permission ${permission}.`
   }
   return undefined

@@ -170,7 +170,9 @@ export class LiveOrganization {
 
   inSight(subscription: Subscription, slot: number): boolean {
     const { trackerId, point, facts } = this.fleet.unit(slot)
-    return point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts)
+    return (
+      point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts, true)
+    )
   }
 
   /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. */
@@ -179,7 +181,7 @@ export class LiveOrganization {
     if (event.isFor !== undefined) return event.isFor(subscription)
     if (event.trackerId === undefined) return true
     const facts = this.fleet.factsOf(event.trackerId) ?? { name: '', hubIds: [] }
-    return subscription.concerns(event.trackerId, facts)
+    return subscription.concerns(event.trackerId, facts, event.channel === 'trip')
   }
 }
 

@@ -2,7 +2,7 @@ import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import { boxContains } from '../geo/box.ts'
 import type { BoundedQueue } from '../kernel/bounded-queue.ts'
 import type { LiveEvent, Wanted, Watcher } from './live-event.ts'
-import type { TrackerFacts } from '../features/trackers/views.ts'
+import { seesWhere, type TrackerFacts } from '../features/trackers/views.ts'
 
 /** An event that waits, with the cursor that has seen it. */
 export interface HeldEvent {
@@ -84,14 +84,14 @@ export class Subscription implements Watcher {
     return dirty
   }
 
-  /** Whether the caller may see the tracker and asked for it; the viewport is another question. */
-  concerns(trackerId: string, facts: TrackerFacts | undefined): boolean {
+  /** Whether the caller may see the tracker and asked for it, or where it is; the viewport is another question. */
+  concerns(trackerId: string, facts: TrackerFacts | undefined, isAboutWhere: boolean): boolean {
     const { trackerIds, hubId, teamId } = this.wanted
     if (trackerIds !== undefined && !trackerIds.has(trackerId)) return false
     if (facts === undefined) return false
     if (hubId !== undefined && !facts.hubIds.includes(hubId)) return false
     if (teamId !== undefined && facts.teamId !== teamId) return false
-    return seesHubs(this.caller, facts.hubIds)
+    return isAboutWhere ? seesWhere(this.caller, facts) : seesHubs(this.caller, facts.hubIds)
   }
 
   covers(lat: number, lng: number): boolean {

@@ -285,9 +285,26 @@ test('hubs decide who sees what, and a change of hubs takes away', async (t) => 
   connection.reauthorized(callerOf({ hubIds: ['h1'] }))
   await settle()
   t.match(socket.take(), [{ positions: [], gone: ['b'] }])
-  connection.reauthorized(callerOf({ permissions: new Set() }))
+  connection.reauthorized(callerOf({ permissions: new Set(), isService: true }))
   await settle()
   t.match(socket.take(), [{ type: 'error', id: 's', code: 'forbidden' }])
+})
+
+test('whoever lacks the permission hears of their own phone alone', async (t) => {
+  const own: TrackerFacts = { name: 'A', hubIds: ['h1'], userId: 'ada', ownerId: 'ada' }
+  const facts = { a: own, b: { ...own, userId: 'bob', ownerId: 'bob' }, c: named('C', ['h1']) }
+  const { points, connect, settle, clock } = await open(t, { facts })
+  const { socket, say, connection } = connect(callerOf({ userId: 'ada', permissions: new Set(), hubIds: ['h1'] }))
+  say({ type: 'subscribe', id: 's', channels: ['positions', 'trip'] })
+  await settle()
+  const tell = async (ms: number): Promise<string[]> => {
+    points(['a', 'b', 'c'].map((trackerId) => ({ trackerId, recordedAt: clock.now() + ms, lat: 1, lng: 1 })))
+    await settle()
+    return socket.take().flatMap(({ positions }) => positions.map(({ trackerId }: Message) => trackerId))
+  }
+  t.same(await tell(1), ['a'])
+  connection.reauthorized(callerOf({ userId: 'ada', hubIds: ['h1'] }))
+  t.same((await tell(2)).sort(), ['a', 'b', 'c'])
 })
 
 test('a change of hubs takes positions away from whoever asked for tasks too', async (t) => {

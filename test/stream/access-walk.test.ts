@@ -4,6 +4,7 @@ import {
   FILTERS,
   MEMBERS,
   NO_REFERENCES,
+  OPEN_FOR_OWN,
   OPERATOR,
   OWN,
   PARAMETERS,
@@ -104,7 +105,15 @@ const credentials = async (t: Test, walk: Walk): Promise<void> => {
     for (const [what, token] of Object.entries({ deviceKey, ingestKey }))
       expectStatus(t, await send(walk, operation, token, ids), 403, 'forbidden', `${operationId}, ${what}`)
     const isBearer = operation.params.some((name) => PARAMETERS[name] === 'bearer')
-    if (!OWN.includes(operationId) && !isBearer)
+    if (OPEN_FOR_OWN.includes(operationId)) {
+      const { status, json } = await send(walk, operation, bare, ids)
+      t.match(
+        { status, data: json?.data },
+        status === 404 ? {} : { status: 200, data: [] },
+        `${operationId}, one's own`,
+      )
+      t.notOk(json?.data?.length, operationId)
+    } else if (!OWN.includes(operationId) && !isBearer)
       expectStatus(t, await send(walk, operation, bare, ids), 403, 'forbidden', `${operationId}, without permission`)
   }
 }

@@ -56,6 +56,17 @@ export const OWN = [
   'amendOwnUser',
 ]
 
+/** Answer whoever lacks their permission what is their own: nothing, where they have no phone. */
+export const OPEN_FOR_OWN = [
+  'listTrackers',
+  'readTracker',
+  'listLivePositions',
+  'listLocationHistories',
+  'readLocationHistory',
+  'listTrips',
+  'readTrip',
+]
+
 /** Take the keys of devices and gateways too. */
 export const POINTS = [
   'createLocationHistoryBulk',

@@ -6,7 +6,14 @@ import { assertForPrograms } from '../../src/ingress/authenticate.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import type { Settle } from '../../src/kit/consumers/settle.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
-import type { Method, Reply, Route, RouteRequest } from '../../src/kit/http/route.ts'
+import {
+  isOpenForOwn,
+  type Method,
+  openedBy,
+  type Reply,
+  type Route,
+  type RouteRequest,
+} from '../../src/kit/http/route.ts'
 import { assertValid } from '../../src/kit/http/validate.ts'
 import { markOf } from '../../src/kit/http/request-mark.ts'
 import { compileBody, compileParams, compileQuery } from '../../src/ingress/schemas.ts'
@@ -153,8 +160,9 @@ const authorize = ({ access, enrols, isPersonal }: Route, caller: Caller | undef
   if (enrols !== true && lacksSecondFactor(caller)) throw new Failure('second_factor_required')
   if (credentialKindOf(caller) === 'service') assertForPrograms({ access, isPersonal })
   if (access === 'points') return
-  if (caller.kind !== 'user' || (access !== 'user' && !caller.permissions.has(access.permission)))
-    throw new Failure('forbidden')
+  if (caller.kind !== 'user') throw new Failure('forbidden')
+  if (access === 'user' || isOpenForOwn(access, caller)) return
+  if (!openedBy(access).some((one) => caller.permissions.has(one))) throw new Failure('forbidden')
 }
 
 const failed = (error: unknown): CallAnswer => {

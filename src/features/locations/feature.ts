@@ -7,6 +7,10 @@ import { livePositionsRoute } from './live-positions-api.ts'
 export const locations: Feature = {
   routes: ({ tables, history, config }) => [
     livePositionsRoute({ tables, statusAt: (seenAt, now) => statusAt(seenAt, now, config) }),
-    ...historyRoutes({ history: ownShares(history), ...trackerLookups(tables) }),
+    ...historyRoutes({
+      history: ownShares(history),
+      ...trackerLookups(tables),
+      visibleTrackers: trackerLookups(tables).locatedTrackers,
+    }),
   ],
 }

@@ -46,7 +46,7 @@ export const livePositionsRoute = (services: LivePositionsServices): Route =>
     operationId: 'listLivePositions',
     summary: 'The last position of each tracker; all of them unless limit is given',
     tag: 'Location history',
-    access: { permission: 'view/location-history' },
+    access: { permission: 'view/location-history', own: true },
     query: querySchema,
     answers: {
       200: {

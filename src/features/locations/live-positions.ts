@@ -2,8 +2,9 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { boxContains, type Box } from '../../geo/box.ts'
 import { toE7 } from '../../geo/coordinates.ts'
 import { distanceMeters } from '../../geo/distance.ts'
-import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
+import { seesLocations, seesWhere } from '../trackers/views.ts'
 import {
   lastSeenAt,
   LATEST_POSITIONS,
@@ -72,7 +73,8 @@ export const positionsAfter = (
 /** How many positions are meant. */
 export const countPositions = async (services: LivePositionsServices, question: PositionQuestion): Promise<number> => {
   const { caller, filter } = question
-  const isAll = caller.hubIds === 'all' && Object.values(filter).every((value) => value === undefined)
+  const isAll =
+    seesLocations(caller) && caller.hubIds === 'all' && Object.values(filter).every((value) => value === undefined)
   // The table knows its size; rows that deletions have yet to reach count too.
   if (isAll)
     return (
@@ -165,7 +167,7 @@ const seen = async (
   )
   return here.flatMap((row, i) => {
     const tracker = trackers[i]
-    if (tracker === undefined || !seesHubs(caller, tracker.hubIds)) return []
+    if (tracker === undefined || !seesWhere(caller, tracker)) return []
     const isAsked = hasAny(hubIds, tracker.hubIds) && hasAny(teamIds, [tracker.teamId ?? []].flat())
     return isAsked ? [{ row, tracker }] : []
   })

@@ -73,7 +73,7 @@ export type LatestPositionRow = Row & LatestPoint
 export const TRACKERS_TABLE = 'trackers'
 
 /** What of a tracker's row a position needs. */
-export type PositionTracker = Row & ShownTracker & { hubIds: string[]; teamId?: string }
+export type PositionTracker = Row & ShownTracker & { hubIds: string[]; teamId?: string; ownerId?: string }
 
 /** What of a tracker a position shows, and to whom. */
 export interface ShownTracker {

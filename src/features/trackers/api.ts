@@ -21,6 +21,7 @@ export const trackerRoutes = (services: TrackerApiServices): Route[] => {
   return [
     ...tracker.routes(services, {
       writes: writer,
+      own: 'ownerId',
       present: async (rows, { caller, now, wants }) => {
         const shown = await withStatus(lastSeenIn(tables), ages, caller.organizationId, rows, now)
         return wants('rejected') ? withRejected(tables, shown) : shown

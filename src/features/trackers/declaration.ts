@@ -1,6 +1,7 @@
 import { invalid } from '../../kernel/errors.ts'
 import { bool, key, list, newName, oneOf, optional, reference, text, withDefault } from '../../kernel/schema.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { idFrom, isDerived } from '../../kit/commands/ids.ts'
 import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
@@ -79,9 +80,9 @@ export const tracker = defineResource(
     },
     permissions: { view: 'view/tracker', edit: 'edit/tracker' },
     hubField: 'hubIds',
-    version: 4,
+    version: 5,
     indexes: {
-      equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId', 'tags'],
+      equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId', 'ownerId', 'tags'],
       range: ['name'],
       text: ['name', 'externalId', 'tags'],
     },
@@ -99,6 +100,8 @@ export const tracker = defineResource(
       externalId: 'bus-12',
       tags: ['night'],
     },
+    derived: ({ kind, userId }): JsonObject =>
+      kind === 'phone' && typeof userId === 'string' ? { ownerId: userId } : {},
     checks: (write) => checkTracker(write),
   },
   trackerRows,

@@ -1,6 +1,6 @@
 import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
-import type { Caller, UserCaller } from '../../kernel/caller.ts'
+import { type Caller, seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { isDerived } from '../../kit/commands/ids.ts'
 import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
@@ -22,6 +22,8 @@ export type TrackerRow = Row &
     hubIds: string[]
     /** Hubs of its user: whoever may see users sees this one by them. */
     userHubIds?: string[]
+    /** Whose phone it is. */
+    ownerId?: string
   }
 
 /** Hubs and names of users, for their phones. */
@@ -149,7 +151,18 @@ export interface TrackerFacts {
   userId?: string
   userHubIds?: readonly string[]
   vehicleId?: string
+  /** Whose phone it is: they see it whatever their role is. */
+  ownerId?: string
 }
+
+/** Whether the caller sees where others' trackers are and were, within their hubs. */
+export const seesLocations = ({ permissions }: UserCaller): boolean => permissions.has('view/location-history')
+
+/** Whether the caller sees where a tracker is and was. */
+export const seesWhere = (
+  caller: UserCaller,
+  { hubIds, ownerId }: Pick<TrackerFacts, 'hubIds' | 'ownerId'>,
+): boolean => (seesLocations(caller) ? seesHubs(caller, hubIds) : ownerId === caller.userId)
 
 /** Questions that are asked of trackers. */
 export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMany'>) => ({
@@ -158,6 +171,13 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
     hubIds,
   }: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | string[]> =>
     hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds }),
+
+  /** Trackers whose positions, history and trips the caller may see: without the permission, their own phones. */
+  locatedTrackers: async (caller: UserCaller): Promise<'all' | string[]> => {
+    const { organizationId, hubIds, userId } = caller
+    if (!seesLocations(caller)) return idsWhere(tables, organizationId, { ownerId: userId })
+    return hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds })
+  },
 
   /** Trackers of a user or vehicle, or of any of several; `null` means those without one. */
   trackersOf: async (
@@ -206,13 +226,14 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
   },
 })
 
-const factsOf = ({ name, hubIds, teamId, userId, userHubIds, vehicleId }: TrackerRow): TrackerFacts => ({
+const factsOf = ({ name, hubIds, teamId, userId, userHubIds, vehicleId, ownerId }: TrackerRow): TrackerFacts => ({
   name,
   hubIds,
   teamId,
   userId,
   userHubIds,
   vehicleId,
+  ownerId,
 })
 
 const idsWhere = async (

@@ -84,7 +84,7 @@ const listRoute = (services: TripServices): Route => {
     operationId: 'listTrips',
     summary: 'List trips, newest first unless sortOrder says otherwise',
     tag: TAG,
-    access: { permission: 'view/location-history' },
+    access: { permission: 'view/location-history', own: true },
     query: {
       ...query,
       properties: { ...properties, ...further, sortOrder: { ...properties.sortOrder, default: 'desc' } },
@@ -138,7 +138,7 @@ const readRoute = (services: TripServices): Route =>
     operationId: 'readTrip',
     summary: 'Read a trip',
     tag: TAG,
-    access: { permission: 'view/location-history' },
+    access: { permission: 'view/location-history', own: true },
     params: { tripId: idSchema('The id of the trip.') },
     query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
     answers: {

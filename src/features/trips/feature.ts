@@ -1,13 +1,12 @@
 import { listedDecisions } from '../../../projections/listed-rows.ts'
 import type { Feature } from '../../feature.ts'
-import { seesHubs } from '../../kernel/caller.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import { ownShares } from '../../kit/http/own-share.ts'
 import { tripId } from '../../reactors/matcher/detect-trips.ts'
 import { readTrack } from '../locations/history/query.ts'
 import { readTripToken, tripToken } from '../locations/trip-token.ts'
 import { TRACKER_STREAMS } from '../trackers/events.ts'
-import { trackerLookups, TRACKERS_TABLE, type TrackerRow } from '../trackers/views.ts'
+import { seesWhere, trackerLookups, TRACKERS_TABLE, type TrackerRow } from '../trackers/views.ts'
 import { tripRoutes } from './api.ts'
 import { TRIP, TRIP_EXAMPLE } from './schemas.ts'
 import { readRunningMeters, RUNNING_TRIPS } from './views.ts'
@@ -20,9 +19,10 @@ export const trips: Feature = {
     return tripRoutes({
       tables: listedDecisions(services),
       ...trackerLookups(tables),
+      visibleTrackers: trackerLookups(tables).locatedTrackers,
       seesTracker: async (caller, trackerId) => {
         const row = await tables.get<TrackerRow>(TRACKERS_TABLE, caller.organizationId, trackerId)
-        return seesHubs(caller, row?.hubIds ?? [])
+        return seesWhere(caller, row ?? { hubIds: [] })
       },
       ownsTracker: async (organizationId, trackerId) => {
         // Its own stream says so, also when its row is gone.

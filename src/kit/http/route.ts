@@ -3,16 +3,21 @@ import type { JsonSchema } from '../../kernel/json.ts'
 
 /**
  * Who may call a route. A route cannot be declared without one, so none can be open by oversight.
- * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`), or the one in `or`;
+ * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`), or the one in `or`,
+ * with `own` also every other user, who gets what is theirs alone;
  * `points`: whoever may send points (a user, a tracker's device key, an ingest key); `operator`: the operational endpoints.
  */
-export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string; or?: string }
+export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string; or?: string; own?: true }
 
 /** The permissions each of which opens a route. */
 export const openedBy = (access: Access): string[] => {
   if (typeof access === 'string') return []
   return access.or === undefined ? [access.permission] : [access.permission, access.or]
 }
+
+/** Whether a route is open to a user who lacks its permission, for what is their own; programs own nothing. */
+export const isOpenForOwn = (access: Access, { isService }: Pick<UserCaller, 'isService'>): boolean =>
+  typeof access !== 'string' && access.own === true && isService !== true
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

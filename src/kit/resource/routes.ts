@@ -1,4 +1,5 @@
 import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { objectSchema } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
@@ -55,6 +56,8 @@ export interface RouteParts {
   conditions?(query: ListQuery, caller: UserCaller): Promise<ListConditions>
   /** Query parameters of the read beside `fields`, and the row where they ask for another one than the table's. */
   read?: { query: { [name: string]: JsonSchema }; row(request: RouteRequest, id: string): Promise<Row | undefined> }
+  /** The field that names the user whose record it is: whoever lacks the permission to view reads their own. */
+  own?: string
   /** In place of the declaration's. */
   settles?: ResourceDeclaration['settles']
 }
@@ -117,19 +120,21 @@ const listRoute = (served: Served): Route => {
     operationId: `list${capital(declaration.plural)}`,
     summary: `List ${words(declaration.plural)}`,
     tag: declaration.tag,
-    access: { permission: declaration.permissions.view },
+    access: viewing(served),
     query: listQuerySchema(shape),
     answers: { 200: listAnswer(declaration) },
     handler: async (request) => {
       const caller = userOf(request)
       const { query } = request
+      const conditions = await served.conditions?.(query, caller)
       return answerList(shape, {
         tables: services.tables,
         scope: caller.organizationId,
         caller,
         query,
         path: `/api/v3${path}`,
-        ...(await served.conditions?.(query, caller)),
+        ...conditions,
+        where: { ...conditions?.where, ...ownLimit(served, caller) },
         ...(isPresented ? { present: (rows) => presented(served, request, rows, query.fields) } : { texts }),
       })
     },
@@ -139,6 +144,7 @@ const listRoute = (served: Served): Route => {
 const readRoute = (served: Served): Route =>
   route<{ fields?: string }>({
     ...one(served.declaration, 'GET', 'read', served.declaration.permissions.view),
+    access: viewing(served),
     query: { ...FIELDS_QUERY, properties: { ...served.read?.query, ...(FIELDS_QUERY.properties as JsonObject) } },
     answers: { 200: rowAnswer(served.declaration) },
     handler: async (request) => {
@@ -146,11 +152,22 @@ const readRoute = (served: Served): Route =>
       const { fields } = request.query
       const id = request.params[idParameter(declaration)]
       const row = (await served.read?.row(request, id)) ?? (await findRow(declaration, services, request, id))
+      for (const [field, value] of Object.entries(ownLimit(served, userOf(request))))
+        if (row[field] !== value) throw new Failure('not_found')
       const show = shownRow(shape, fields, userOf(request))
       const [whole] = await presented(served, request, [row], fields)
       return rowReply(show(whole), row)
     },
   })
+
+const viewing = ({ declaration, own }: Served): Route['access'] => ({
+  permission: declaration.permissions.view,
+  ...(own !== undefined && { own: true }),
+})
+
+/** What a row must have for whoever sees only what is their own. */
+const ownLimit = ({ declaration, own }: Served, caller: UserCaller): { [field: string]: string } =>
+  own === undefined || caller.permissions.has(declaration.permissions.view) ? {} : { [own]: caller.userId }
 
 const createRoute = (served: Served): Route => {
   const { declaration, writes } = served

@@ -78,3 +78,34 @@ test('a position says whose it is to whoever may see that user, and what it is i
   await put('user', ADA, { name: 'Ada', hubId: [HUB] }, ORG, 1)
   t.equal(await seen(['view/user'], [HUB]), ADA, 'the hubs follow the user')
 })
+
+test('a field user reads their own phone and where it is, and of no other tracker anything', async (t) => {
+  const { call, put, connect, clock, positions, known } = await openTrackers(t)
+  const bob = idFrom('user', 'bob')
+  const field = { userId: ADA, permissions: new Set<string>(), hubIds: [HUB] }
+  for (const [id, name] of [
+    [ADA, 'Ada'],
+    [bob, 'Bob'],
+  ])
+    await put('user', id, { name, hubId: [HUB] })
+  for (const userId of [ADA, bob]) {
+    const phone = connect(userCaller({ userId, permissions: new Set() }))
+    phone.send([{ recordedAt: clock.now() - 1000, lat: 1, lng: 1 }])
+    await phone.until(() => phone.acked === 1)
+  }
+  await known.listed()
+  await until('both positions', async () => (await positions()).length === 2)
+  const [own, other] = [phoneTrackerIdOf(ADA), phoneTrackerIdOf(bob)]
+  const list = await call('GET', '/trackers', undefined, field)
+  t.match(list.body, { data: [{ _id: own, name: 'Ada', userId: ADA }], total: 1 })
+  t.equal(list.body.data.length, 1)
+  t.same((await call('GET', `/trackers?userId=${bob}`, undefined, field)).body.data, [])
+  t.match(await call('GET', `/tracker/${own}`, undefined, field), { status: 200, body: { data: { name: 'Ada' } } })
+  t.equal((await call('GET', `/tracker/${other}`, undefined, field)).status, 404)
+  t.equal((await call('PATCH', `/tracker/${own}`, { name: 'x' }, field)).status, 403)
+  t.match(await positions('', field), [{ trackerId: own, name: 'Ada', userId: ADA }])
+  t.equal((await positions('', field)).length, 1)
+  const program = { ...field, isService: true as const }
+  for (const path of ['/trackers', `/tracker/${own}`, '/live-positions'])
+    t.equal((await call('GET', path, undefined, program)).status, 403, `${path} by a program`)
+})

@@ -42,7 +42,7 @@ interface HistoryQuery {
 
 /** One more is asked of the engine, as a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
-const VIEW = { permission: 'view/location-history' }
+const VIEW = { permission: 'view/location-history', own: true } as const
 
 const QUERY: JsonSchema = {
   type: 'object',
