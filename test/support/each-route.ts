@@ -17,6 +17,8 @@ const dataTypeBody = () => ({
   primaryKey: 'number',
   fields: [
     { name: 'number', type: 'text' },
+    { name: 'name', type: 'text' },
+    { name: 'phone', type: 'text' },
     { name: 'kind', type: 'option', options: ['shop', 'restaurant'] },
     { name: 'contract', type: 'file' },
   ],
@@ -116,6 +118,7 @@ const real = (value: Json, ids: { [name: string]: string }): Json => {
 
 export const queryOf = ({ operationId, path }: Operation, { ids }: Pick<ApiWorld, 'ids'>): string => {
   if (operationId === 'importGeofences') return `geofenceGroupId=${ids.geofenceGroupId}&nameProperty=name`
+  if (operationId === 'summarizeTasks') return 'groupBy=state'
   if (!path.startsWith('/reports/')) return ''
   const to = Date.now() + 60_000
   return `from=${to - 86_400_000}&to=${to}${operationId === 'reportSpeeding' ? '&speedLimit=1' : ''}`

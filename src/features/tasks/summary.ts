@@ -4,7 +4,7 @@ import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { ZonedTime } from '../../kit/formats/zoned-time.ts'
 import { rowsAsked } from '../../kit/http/answer-list.ts'
-import { LIMIT_MAX, type ListQuery, listQuerySchema, valuesOf } from '../../kit/http/list-query.ts'
+import { chooseFields, LIMIT_MAX, type ListQuery, listQuerySchema, valuesOf } from '../../kit/http/list-query.ts'
 import { answered, envelope } from '../../kit/http/page-members.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
@@ -36,7 +36,7 @@ const SECOND_MS = 1_000
 
 const QUERY = ((): JsonSchema => {
   const schema = listQuerySchema(SHAPE)
-  const { limit, page, cursor, sortBy, sortOrder, fields, ...filters } = schema.properties as {
+  const { limit, page, cursor, sortBy, sortOrder, ...filters } = schema.properties as {
     [name: string]: JsonSchema
   }
   const groupBy = {
@@ -81,14 +81,15 @@ export const summaryRoute = ({ tables }: { tables: Tables }): Route => {
     },
     handler: async (request) => {
       const caller = userOf(request)
-      const { groupBy, ...query } = request.query
+      const { groupBy, fields, ...query } = request.query
+      const show = chooseFields(['key', 'count', 'late'], fields, 'key')
       const asked = rowsAsked(SHAPE, { caller, query, ...(await conditionsOf(query, caller)) })
       if (asked === undefined) return { body: { data: [] } }
       const now = new Date(Math.floor(request.now / SECOND_MS) * SECOND_MS).toISOString()
       const counting = { tables, caller, conditions: asked.conditions, now, days: await daysOf(tables, caller) }
       const groups =
         asked.keep === undefined ? await counted(counting, groupBy) : await walked(counting, groupBy, asked.keep)
-      return { body: { data: inOrder(groups, groupBy) } }
+      return { body: { data: inOrder(groups, groupBy).map((group) => show({ ...group })) } }
     },
   })
 }

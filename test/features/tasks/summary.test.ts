@@ -105,6 +105,7 @@ test('a summary tells nothing of what the caller does not see, and refuses what 
   const summary = (query: string, by = ada.session) => by.call('GET', `/tasks/summary?${query}`)
   t.same((await summary('groupBy=hubId')).body.data, [{ key: hubId, count: 1, late: 0 }])
   t.same((await summary('groupBy=assigneeId')).body.data, [{ key: ada.id, count: 1, late: 0 }])
+  t.same((await summary('groupBy=hubId&fields=count')).body.data, [{ key: hubId, count: 1 }])
   t.same((await summary(`groupBy=state&hubId=${other}`)).body.data, [])
   t.same((await summary(`groupBy=state&assigneeId=${bob.id}`)).body.data, [])
   t.same((await summary(`groupBy=day&_id=${own._id}`)).body.data.length, 1)
