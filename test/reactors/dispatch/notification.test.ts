@@ -168,6 +168,17 @@ test('long texts for one user are no more together than an append may have', asy
   t.equal((await log.read(notificationStream(USER), 0, 200)).length, 40)
 })
 
+test('a run waits for the table of tasks where its text has a link to follow one', async (t) => {
+  const { action, workOf } = await open(t)
+  const { trigger } = workOf('one', {}).run
+  const waits = (details: object) => action.readsLists({ channel: 'inApp', to: USER, text: 'x', ...details }, trigger)
+  t.notOk(waits({ text: 'followUrl of {{task.title}}' }))
+  for (const link of ['{{task.followUrl}}', '{{{ task.followUrl }}}', '{{#task}}{{followUrl}}{{/task}}']) {
+    t.ok(waits({ text: `Here: ${link}` }), link)
+    t.ok(waits({ subject: link }), link)
+  }
+})
+
 test('chats answer for themselves', async (t) => {
   const { action, workOf, says } = await open(t)
   const [one, other] = ['https://a.example/1', 'https://b.example/2']

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { severalAtOnce } from '../../../kit/commands/several-at-once.ts'
 import type { Action, Outcome, Work } from './action.ts'
-import { withFollowUrl, withSampleUrl } from './follow-link.ts'
+import { namesFollowUrl, withFollowUrl, withSampleUrl } from './follow-link.ts'
 import { type InsideServices, isId, originOf, outcomeOf as insideOutcome } from './inside.ts'
 import { channelsOf, type NotificationServices, type Told } from './notification-channels.ts'
 import {
@@ -26,7 +26,8 @@ export const notificationAction = (services: NotificationServices): Action => {
   return {
     isSigned: false,
     isOutside: ({ channel }) => channel !== 'inApp',
-    readsLists: () => false,
+    // A share is made of the task as its table has it.
+    readsLists: namesFollowUrl,
     needs: [],
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
     show: shownDetails,
