@@ -38,6 +38,23 @@ export const cidrOf = (name: string, text: string): string => {
   return `${address}/${prefix}`
 }
 
+const DEVICE_PORT = /^(teltonika|gt06|h02):(\d{1,5})$/
+
+/** `teltonika:5027`, one or several; they need a key. */
+export const devicesOf = (
+  texts: readonly string[],
+  key: string | undefined,
+): { protocol: 'teltonika' | 'gt06' | 'h02'; port: number }[] => {
+  if (texts.length > 0 && key === undefined)
+    throw new ConfigError('--devices needs --devices-key, an ingest key (better: WAYMARK_DEVICES_KEY_FILE)')
+  return texts.map((text) => {
+    const [, protocol, port] = DEVICE_PORT.exec(text) ?? []
+    if (protocol === undefined || Number(port) > 65_535)
+      throw new ConfigError(`--devices must be like teltonika:5027,gt06:5023,h02:5013, not "${text}"`)
+    return { protocol: protocol as 'teltonika', port: Number(port) }
+  })
+}
+
 export const scheduleOf = (delays: readonly string[]): number[] => {
   if (delays.length === 0) throw new ConfigError('--webhook-schedule must have at least one delay')
   return delays.map((text) => durationMs('webhook-schedule', text))

@@ -7,6 +7,7 @@ import {
   booleanOf,
   bytesOf,
   cidrOf,
+  devicesOf,
   ConfigError,
   domainOf,
   durationMs,
@@ -22,7 +23,7 @@ import {
 import { LIMITS, type Limits, limitsOf } from './config-limits.ts'
 import { engineUrlOf } from './engine-urls.ts'
 
-export const ROLES = ['api', 'ingress', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
+export const ROLES = ['api', 'ingress', 'devices', 'projector', 'matcher', 'dispatcher', 'live', 'jobs'] as const
 export type Role = (typeof ROLES)[number]
 
 /** Everything that can be set, read once and frozen. Times in ms, sizes in bytes, unless the name says otherwise. */
@@ -79,6 +80,11 @@ export interface Config {
   automationMaxAgeMs: number
   orgPointsPerSecond: number | undefined
   webhookScheduleMs: readonly number[]
+  /** Ports for hardware trackers. */
+  devices: readonly { protocol: 'teltonika' | 'gt06' | 'h02'; port: number }[]
+  /** The ingest key that they come under. */
+  devicesKey: string | undefined
+  devicesAllow: readonly string[]
 }
 
 interface Flag {
@@ -171,6 +177,13 @@ export const FLAGS: readonly Flag[] = [
   { name: 'automation-log-days', default: '30', meaning: 'days to keep automation runs and large back-tests' },
   { name: 'automation-max-age', default: '24h', meaning: 'automations skip events older than this when logged' },
   { name: 'org-points-per-second', default: '', meaning: 'points per second accepted from one organization' },
+  {
+    name: 'devices',
+    default: '',
+    meaning: 'ports for hardware trackers over TCP and UDP, such as teltonika:5027,gt06:5023,h02:5013',
+  },
+  { name: 'devices-key', default: '', meaning: 'ingest key that hardware trackers come under' },
+  { name: 'devices-allow', default: '', meaning: 'addresses (CIDR list) that hardware trackers may connect from' },
   { name: 'webhook-schedule', default: '5s,5m,30m,2h,5h,10h,10h', meaning: 'delays before the retries of a webhook' },
 ]
 
@@ -237,6 +250,9 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     automationMaxAgeMs: read.duration('automation-max-age'),
     orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
     webhookScheduleMs: scheduleOf(read.list('webhook-schedule')),
+    devices: devicesOf(read.list('devices'), read.given('devices-key')),
+    devicesKey: read.given('devices-key'),
+    devicesAllow: read.list('devices-allow').map((range) => cidrOf('devices-allow', range)),
   })
 }
 

@@ -7,7 +7,7 @@ import { KnownTrackers } from '../features/trackers/known-trackers.ts'
 import { RejectedPointCounts } from '../features/trackers/rejected-points.ts'
 import { TrackerWriter } from '../features/trackers/tracker-writer.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
-import type { Caller } from '../kernel/caller.ts'
+import type { Caller, IngestKeyCaller } from '../kernel/caller.ts'
 import type { RoleServices } from './role.ts'
 
 const DAY_MS = 86_400_000
@@ -17,6 +17,8 @@ const CLOSE_MS = 10_000
 export interface PointDoor {
   store: PointStore
   devices: DevicePoints
+  /** Whether points of that name would be taken; makes its tracker where the key does that. The code where not. */
+  admits(caller: IngestKeyCaller, name: string): Promise<string | undefined>
   drain(): Promise<void>
   close(): Promise<void>
 }
@@ -33,7 +35,7 @@ export const openPointDoor = async (services: RoleServices): Promise<PointDoor> 
 
 const openDoor = async (services: RoleServices): Promise<PointDoor> => {
   const { config, tables, clock, logger, partitions, metrics, feeds } = services
-  const known = new KnownTrackers({
+  const trackers = new KnownTrackers({
     tables,
     writer: new TrackerWriter(services),
     clock,
@@ -50,19 +52,24 @@ const openDoor = async (services: RoleServices): Promise<PointDoor> => {
   })
   const store = new PointStore({
     batcher,
-    resolver: known,
+    resolver: trackers,
     clock,
     retentionMs: config.locationHistoryDays * DAY_MS,
     logger,
     count: (result, points) => metrics.points.inc({ result }, points),
   })
   const devices = new DevicePoints({ store, refused: new RejectedPointCounts(services), trackerIdOf: trackerMeant })
-  const watching = await watchTrackers(services, 'ingress-trackers', { known })
+  const watching = await watchTrackers(services, 'ingress-trackers', { known: trackers })
   let draining: Promise<void> | undefined
   let closing: Promise<void> | undefined
   return {
     store,
     devices,
+    admits: async (caller, name) => {
+      const known =
+        trackers.known(caller, undefined, name) ?? (await trackers.resolve(caller, [{ externalId: name }]))[0]
+      return typeof known === 'string' ? known : undefined
+    },
     drain: () => (draining ??= batcher.close(CLOSE_MS)),
     close: () => (closing ??= watching.close()),
   }

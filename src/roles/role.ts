@@ -2,6 +2,7 @@ import { recalledRequests } from '../../projections/recalled-requests.ts'
 import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
 import type { FeatureServices } from '../feature.ts'
 import { runsStream } from '../features/automations/events.ts'
+import type { ListenerState } from '../features/devices/device-listeners.ts'
 import { inRollout } from '../features/geofences/rollout.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
@@ -46,6 +47,8 @@ export interface Role {
   channels?: readonly Channel[]
   /** How far what it follows besides the streams of partitions is behind. */
   lags?(): Lag[]
+  /** Ports of devices, for `waymark doctor`. */
+  listeners?(): ListenerState[]
   /** Until then the service is not ready; never rejects. */
   ready?: Promise<unknown>
   /** Stores what the door has taken, once it takes nothing more. */

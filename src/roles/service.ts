@@ -9,6 +9,7 @@ import { LATEST_POSITIONS, LATEST_TRACKERS } from '../features/locations/views.t
 import { openApi } from './api.ts'
 import { closeAll } from '../operations/close-all.ts'
 import { controlOf, type ControlRequest } from '../operations/control.ts'
+import { openDevices } from './devices.ts'
 import { openDispatcher } from './dispatcher.ts'
 import { openDoor } from './door.ts'
 import { openIngress } from './ingress.ts'
@@ -35,6 +36,7 @@ const ROLES: readonly [RoleName, OpenRole][] = [
   ['dispatcher', openDispatcher],
   ['jobs', openJobs],
   ['live', openLive],
+  ['devices', openDevices],
   ['ingress', openIngress],
   ['api', openApi],
 ]
@@ -62,6 +64,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       await tables.declare(table)
     for (const [name, open] of ROLES) if (config.roles.includes(name)) roles.unshift(await open(services))
     const lags = () => lagsOf(services, roles)
+    const listeners = () => roles.flatMap((role) => role.listeners?.() ?? [])
     metrics.beforeScrape(async () => showLags(services, await lags()))
     let demoLogin: DemoLogin | undefined
     let isReady = false
@@ -79,7 +82,13 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       showDemoLogin: (login) => {
         demoLogin = login
       },
-      control: controlOf(services, { rotateTokenKey: parts.rotateTokenKey, lags, health, signal: stopping.signal }),
+      control: controlOf(services, {
+        rotateTokenKey: parts.rotateTokenKey,
+        lags,
+        listeners,
+        health,
+        signal: stopping.signal,
+      }),
       close: async () => {
         isReady = false
         await door.stopAccepting(CLOSE_REQUESTS_MS)

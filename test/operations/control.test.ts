@@ -27,9 +27,15 @@ test('an engine that goes away between a look at it and a read is named', async 
   t.teardown(() => health.close())
   const services = { clock, tables, log: up, partitions: 1 } as unknown as RoleServices
   const { signal } = new AbortController()
-  const control = controlOf(services, { health, lags: async () => [], rotateTokenKey: async () => undefined, signal })
+  const control = controlOf(services, {
+    health,
+    lags: async () => [],
+    listeners: () => [],
+    rotateTokenKey: async () => undefined,
+    signal,
+  })
   const engines = { log: true, tables: true, history: true }
-  t.same(await control({ command: 'status' }), { engines, consumers: [] })
+  t.same(await control({ command: 'status' }), { engines, consumers: [], listeners: [] })
   isUp = false
-  t.same(await control({ command: 'status' }), { engines: { ...engines, tables: false }, consumers: [] })
+  t.same(await control({ command: 'status' }), { engines: { ...engines, tables: false }, consumers: [], listeners: [] })
 })

@@ -1,5 +1,6 @@
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import { durationMs } from '../../config-values.ts'
+import type { ListenerState } from '../../features/devices/device-listeners.ts'
 import { ownerOfFolder } from '../../engines/data-folder.ts'
 import { openToOthers } from '../../engines/file-modes.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
@@ -116,7 +117,12 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
     const advice = 'look at its log; if it hangs, restart it: nothing that was acknowledged is lost'
     return [{ area, ok: false, what: `the service does not report its state: ${answer.error}`, advice }]
   }
-  const { consumers, engines } = answer.report as {
+  const {
+    consumers,
+    engines,
+    listeners = [],
+  } = answer.report as {
+    listeners?: ListenerState[]
     consumers: { consumer: string; events: number; seconds: number }[]
     engines: { [engine: string]: boolean }
   }
@@ -133,7 +139,21 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
       what: `${consumer} is ${events} events and ${seconds.toFixed(1)} s behind`,
       advice: 'look for "consumer failed" in the log; if the consumer no longer exists, remove it with --forget',
     })),
+    ...listeners.map(listenerFinding),
   ]
+}
+
+const NAMES_SHOWN_MAX = 5
+
+const listenerFinding = ({ protocol, port, connections, unknown }: ListenerState): Finding => {
+  const names = unknown.slice(0, NAMES_SHOWN_MAX).map((name) => name.slice(protocol.length + 1))
+  const refused = unknown.length === 0 ? '' : `, ${unknown.length} refused within the last hour: ${names.join(', ')}`
+  return {
+    area: 'devices',
+    ok: unknown.length === 0,
+    what: `${protocol} listens on port ${port}, ${connections} connections${refused}`,
+    advice: 'create trackers with these as externalId, or give --devices-key an ingest key with autoCreate',
+  }
 }
 
 const forget = async (dataPath: string, name: string): Promise<number> => {

@@ -1,0 +1,29 @@
+import type { DevicePoint } from './point.ts'
+
+/** What a device says on a connection, in the order in which it is to be answered. */
+export type Said =
+  /** Who it is. `refused` is what an unknown one is told, where the protocol has a word for that. */
+  | { kind: 'login'; name: string; accepted?: Buffer; refused?: Buffer }
+  /** Points; `answer` goes out once they are durable. A protocol that names the device in each message says so here. */
+  | { kind: 'points'; points: DevicePoint[]; name?: string; answer?: Buffer }
+  /** Something that is answered at once. */
+  | { kind: 'answer'; answer: Buffer }
+
+/** The bytes of one connection. `now`, in ms since the epoch, is for protocols that tell the device the time. */
+export interface DeviceStream {
+  /** @throws NotThisProtocol */
+  push(chunk: Uint8Array, now: number): Said[]
+}
+
+/** A protocol over TCP, and over UDP where it has datagrams. */
+export interface StreamProtocol {
+  open(): DeviceStream
+  /** @throws NotThisProtocol */
+  readDatagram?(datagram: Buffer, now: number): Said[]
+}
+
+/** What came is not the protocol of the port: the connection is closed. */
+export class NotThisProtocol extends Error {}
+
+/** No message of these protocols comes near it. */
+export const FRAME_BYTES_MAX = 64 * 1024

@@ -1,0 +1,66 @@
+import { LISTENER_LIMITS, type ListenerLimits, type ListenerOptions, TcpListener } from './tcp-listener.ts'
+import { STREAM_PROTOCOLS } from './stream-protocols.ts'
+import { UdpListener } from './udp-listener.ts'
+
+/** A port as `--devices` names it. */
+export interface DevicePort {
+  protocol: keyof typeof STREAM_PROTOCOLS
+  port: number
+}
+
+/** What `waymark doctor` tells of a listener. */
+export interface ListenerState extends DevicePort {
+  connections: number
+  /** Devices that were refused within the last hour. */
+  unknown: readonly string[]
+}
+
+type Shared = Omit<ListenerOptions, 'protocol' | 'port' | 'stream' | 'limits'> & { limits?: Partial<ListenerLimits> }
+
+/** The ports of this process. */
+export class DeviceListeners {
+  private readonly options: Shared
+  private readonly tcp: { protocol: DevicePort['protocol']; listener: TcpListener }[] = []
+  private readonly udp: UdpListener[] = []
+
+  private constructor(options: Shared) {
+    this.options = options
+  }
+
+  /** @throws Error with one sentence for a port that is taken */
+  static async open(ports: readonly DevicePort[], options: Shared): Promise<DeviceListeners> {
+    const listeners = new DeviceListeners(options)
+    try {
+      for (const one of ports) await listeners.add(one)
+    } catch (error) {
+      await listeners.close()
+      throw error
+    }
+    return listeners
+  }
+
+  state(): ListenerState[] {
+    const unknown = this.options.unknown.recent()
+    return this.tcp.map(({ protocol, listener }) => ({
+      protocol,
+      port: listener.port,
+      connections: listener.connections,
+      unknown: unknown.filter((name) => name.startsWith(`${protocol} `)),
+    }))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.tcp.map(({ listener }) => listener.close()), ...this.udp.map((one) => one.close())])
+  }
+
+  private async add({ protocol, port }: DevicePort): Promise<void> {
+    const stream = STREAM_PROTOCOLS[protocol]
+    const limits = { ...LISTENER_LIMITS, ...this.options.limits }
+    const options = { ...this.options, protocol, port, stream, limits }
+    const listener = await TcpListener.open(options)
+    this.tcp.push({ protocol, listener })
+    const { host, logger } = this.options
+    if (stream.readDatagram !== undefined) this.udp.push(await UdpListener.open({ ...options, port: listener.port }))
+    logger.info('listening for devices', { protocol, host, port: listener.port })
+  }
+}

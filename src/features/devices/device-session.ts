@@ -1,0 +1,79 @@
+import type { DeviceStream, Said } from '../../devices/stream.ts'
+import type { IngestKeyCaller } from '../../kernel/caller.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import type { DevicePoints } from './device-points.ts'
+import type { UnknownDevices } from './unknown-devices.ts'
+
+export interface SessionOptions {
+  protocol: string
+  points: DevicePoints
+  /** Who devices come as: looked up anew for each message, so that a key that ends, ends at once. @throws Failure */
+  caller(): Promise<IngestKeyCaller>
+  /** Whether points of that name would be taken, making its tracker where the key does that; the code where not. @throws Failure */
+  admits(caller: IngestKeyCaller, name: string): Promise<string | undefined>
+  unknown: UnknownDevices
+  clock: Clock
+  logger: Logger
+}
+
+/** What is to be done after a message. */
+export type Outcome = { answer?: Buffer; ends?: true; login?: true }
+
+/** One device that is connected: what it says, in its order, and what it hears once that is durable. */
+export class DeviceSession {
+  private readonly options: SessionOptions
+  private readonly stream: DeviceStream
+  private name: string | undefined
+
+  constructor(options: SessionOptions, stream: DeviceStream) {
+    this.options = options
+    this.stream = stream
+  }
+
+  /** @throws NotThisProtocol */
+  read(chunk: Uint8Array): Said[] {
+    return this.stream.push(chunk, this.options.clock.now())
+  }
+
+  /** Without an answer nothing was taken: the device keeps it and sends it again. */
+  async handle(said: Said): Promise<Outcome> {
+    if (said.kind === 'answer') return { answer: said.answer }
+    try {
+      return said.kind === 'login' ? await this.login(said) : await this.store(said)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      this.options.logger.debug('a device has to send again', { protocol: this.options.protocol, code: error.code })
+      return { ends: true }
+    }
+  }
+
+  private async login({ name, accepted, refused }: Said & { kind: 'login' }): Promise<Outcome> {
+    const caller = await this.options.caller()
+    const code = await this.options.admits(caller, name)
+    if (code === undefined) {
+      this.name = name
+      return { answer: accepted, login: true }
+    }
+    this.options.unknown.note(this.options.protocol, name, code)
+    return { answer: refused, ends: true }
+  }
+
+  private async store({ points, name = this.name, answer }: Said & { kind: 'points' }): Promise<Outcome> {
+    // Who has not said who it is has no points.
+    if (name === undefined) return { ends: true }
+    const caller = await this.options.caller()
+    try {
+      await this.options.points.take(caller, { points, name })
+    } catch (error) {
+      if (error instanceof Failure && NAMED.includes(error.code))
+        this.options.unknown.note(this.options.protocol, name, error.code)
+      throw error
+    }
+    this.name = name
+    return { answer, login: true }
+  }
+}
+
+const NAMED: readonly string[] = ['unknown_tracker', 'forbidden_tracker', 'tracker_limit']

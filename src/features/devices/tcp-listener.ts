@@ -1,0 +1,138 @@
+import { type BlockList, createServer, isIPv6, type Server, type Socket } from 'node:net'
+import { NotThisProtocol, type Said, type StreamProtocol } from '../../devices/stream.ts'
+import { pause } from '../../kit/consumers/retry.ts'
+import { DeviceSession, type SessionOptions } from './device-session.ts'
+
+/** Bounds of one listener. */
+export interface ListenerLimits {
+  connectionsMax: number
+  connectionsPerAddressMax: number
+  /** Until a device has said who it is. */
+  loginMs: number
+  /** Without a byte. */
+  idleMs: number
+  /** Before a connection is closed whose points could not be taken: devices come back at once. */
+  refusedMs: number
+}
+
+export const LISTENER_LIMITS: ListenerLimits = {
+  connectionsMax: 50_000,
+  connectionsPerAddressMax: 20_000,
+  loginMs: 60_000,
+  idleMs: 30 * 60_000,
+  refusedMs: 2_000,
+}
+
+export interface ListenerOptions extends SessionOptions {
+  host: string
+  port: number
+  stream: StreamProtocol
+  /** Addresses that may connect; undefined: any. */
+  allowed: BlockList | undefined
+  limits: ListenerLimits
+}
+
+/** A port for one protocol over TCP. Of each connection one read is under way at a time: what a device sends meanwhile waits in the network. */
+export class TcpListener {
+  private readonly options: ListenerOptions
+  private readonly server: Server
+  private readonly sockets = new Set<Socket>()
+  private readonly perAddress = new Map<string, number>()
+  private isClosing = false
+
+  private constructor(options: ListenerOptions) {
+    this.options = options
+    this.server = createServer({ noDelay: true }, (socket) => this.take(socket))
+  }
+
+  /** @throws Error with one sentence for a port that is taken */
+  static async open(options: ListenerOptions): Promise<TcpListener> {
+    const listener = new TcpListener(options)
+    await new Promise<void>((resolve, reject) => {
+      listener.server.once('error', (error) => reject(cannotListen(options, error)))
+      listener.server.listen(options.port, options.host, resolve)
+    })
+    listener.server.on('error', (error) => options.logger.error('a listener failed', { error: String(error) }))
+    return listener
+  }
+
+  get port(): number {
+    return (this.server.address() as { port: number }).port
+  }
+
+  get connections(): number {
+    return this.sockets.size
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    for (const socket of this.sockets) socket.destroy()
+    await closed
+  }
+
+  private take(socket: Socket): void {
+    const address = socket.remoteAddress
+    socket.on('error', () => undefined) // what follows is its close
+    if (address === undefined || !this.mayConnect(address)) return void socket.destroy()
+    this.sockets.add(socket)
+    this.perAddress.set(address, (this.perAddress.get(address) ?? 0) + 1)
+    const { clock, limits } = this.options
+    const stopLogin = clock.after(limits.loginMs, () => socket.destroy())
+    socket.setTimeout(limits.idleMs, () => socket.destroy())
+    socket.once('close', () => {
+      stopLogin()
+      this.sockets.delete(socket)
+      const left = (this.perAddress.get(address) ?? 1) - 1
+      if (left > 0) this.perAddress.set(address, left)
+      else this.perAddress.delete(address)
+    })
+    const session = new DeviceSession(this.options, this.options.stream.open())
+    socket.on('data', (chunk) => {
+      socket.pause()
+      void this.serve(socket, session, chunk, stopLogin).catch((error: unknown) => {
+        if (!(error instanceof NotThisProtocol))
+          this.options.logger.error('a device was not served', { error: String(error) })
+        socket.destroy()
+      })
+    })
+  }
+
+  private mayConnect(address: string): boolean {
+    const { allowed, limits } = this.options
+    if (this.isClosing || this.sockets.size >= limits.connectionsMax) return false
+    if ((this.perAddress.get(address) ?? 0) >= limits.connectionsPerAddressMax) return false
+    return isAllowed(allowed, address)
+  }
+
+  private async serve(socket: Socket, session: DeviceSession, chunk: Uint8Array, stopLogin: () => void): Promise<void> {
+    for (const said of session.read(chunk)) {
+      const isGoingOn = await this.answer(socket, session, said, stopLogin)
+      if (!isGoingOn) return
+    }
+    if (!socket.destroyed) socket.resume()
+  }
+
+  private async answer(socket: Socket, session: DeviceSession, said: Said, stopLogin: () => void): Promise<boolean> {
+    const { answer, ends, login } = await session.handle(said)
+    if (login) stopLogin()
+    if (socket.destroyed) return false
+    if (answer !== undefined) socket.write(answer)
+    if (!ends) return true
+    await pause(this.options.clock, this.options.limits.refusedMs)
+    socket.destroySoon()
+    return false
+  }
+}
+
+export const isAllowed = (allowed: BlockList | undefined, address: string): boolean =>
+  allowed === undefined || allowed.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+
+export const cannotListen = (
+  { protocol, host, port }: Pick<ListenerOptions, 'protocol' | 'host' | 'port'>,
+  cause: unknown,
+): Error =>
+  new Error(
+    `--devices cannot listen for ${protocol} on ${host} port ${port}: the port is taken or the address is not this machine's`,
+    { cause },
+  )
