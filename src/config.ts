@@ -70,6 +70,7 @@ export interface Config {
   /** What one organization may have, by the names of `LIMITS`. */
   limits: Limits
   fileBytesMax: number
+  importBytesMax: number
   offlineMaxMs: number
   osrmUrl: string | undefined
   tripStopMs: number
@@ -169,6 +170,7 @@ export const FLAGS: readonly Flag[] = [
   ...LIMITS.map(({ flag, default: most, meaning }) => ({ name: flag, default: most, meaning })),
   { name: 'file-bytes-max', default: '20MiB', meaning: 'largest file that may be attached to a task or record' },
   { name: 'osrm', default: '', meaning: 'OSRM server for the roads of routes, http(s)://host:port' },
+  { name: 'import-bytes-max', default: '50MiB', meaning: 'largest file that may be imported' },
   { name: 'offline-max', default: '7d', meaning: 'how late what was done on a task without a connection is taken' },
   { name: 'trip-stop', default: '5m', meaning: 'length of a stop that ends a detected trip' },
   { name: 'trip-gap', default: '30m', meaning: 'silence that ends a detected trip' },
@@ -242,6 +244,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     offlineMaxMs: read.duration('offline-max'),
     osrmUrl: serverUrlOf('osrm', read.given('osrm')),
     fileBytesMax: bytesOf('file-bytes-max', read.text('file-bytes-max')),
+    importBytesMax: bytesOf('import-bytes-max', read.text('import-bytes-max')),
     tripStopMs: read.duration('trip-stop'),
     tripGapMs: read.duration('trip-gap'),
     locationHistoryDays: read.integer('location-history-days', 1, 36_500),

@@ -10,6 +10,7 @@ import { flows } from './features/flows/feature.ts'
 import { geofences } from './features/geofences/feature.ts'
 import { hubs } from './features/hubs/feature.ts'
 import { identity } from './features/identity/feature.ts'
+import { imports } from './features/imports/feature.ts'
 import { integrations } from './features/integrations/feature.ts'
 import { locations } from './features/locations/feature.ts'
 import { notifications } from './features/notifications/feature.ts'
@@ -41,6 +42,7 @@ export const FEATURES: readonly Feature[] = [
   tasks,
   routing,
   files,
+  imports,
   trackers,
   devices,
   shares,

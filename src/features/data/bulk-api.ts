@@ -1,4 +1,3 @@
-import { Failure, invalid } from '../../kernel/errors.ts'
 import { isObject, type JsonObject, type JsonSchema } from '../../kernel/json.ts'
 import { UUID } from '../../kit/http/page-members.ts'
 import { userOf } from '../../kit/http/request-context.ts'
@@ -14,15 +13,11 @@ import {
 } from '../../kit/resource/bulk.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
-import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
-import { isEmpty } from '../../kit/values/value-type.ts'
-import { assertFieldsShown } from './record-question.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { RecordWriter } from './record-writer.ts'
 import { record } from './record.ts'
-import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow } from './views.ts'
-
-/** Others may make or delete the record meanwhile. */
-const TRIES = 5
+import { type SentRecord as Sent, type Upserted, upsertRecord } from './upsert-record.ts'
+import { DATA_TYPES, type DataTypeRow } from './views.ts'
 
 const MODES = ['insert', 'upsert'] as const
 
@@ -30,11 +25,6 @@ interface BulkBody {
   dataTypeId: string
   mode: (typeof MODES)[number]
   records: unknown[]
-}
-
-interface Sent {
-  _id?: string
-  values: JsonObject
 }
 
 const RECORD: JsonSchema = {
@@ -99,7 +89,7 @@ export const recordBulkRoute = (services: ResourceServices): Route => {
         assertPlainNames(item)
         assertValid(checkRecord, item)
         const sent = item as Sent
-        if (mode === 'upsert') return upsert(services, writer, type, origin, sent)
+        if (mode === 'upsert') return upsertRecord(services, writer, type, origin, sent)
         return { ...(await writer.create(origin, { ...sent, dataTypeId: id })), isNew: true }
       }
       const keysOf = ({ _id, values }: JsonObject) => [_id, isObject(values) ? values[type.primaryKey] : undefined]
@@ -109,56 +99,4 @@ export const recordBulkRoute = (services: ResourceServices): Route => {
       return { body: { data }, wrote }
     },
   })
-}
-
-type Upserted = Written & { isNew: boolean }
-
-const upsert = async (
-  services: ResourceServices,
-  writer: RecordWriter,
-  type: DataTypeRow,
-  origin: WriteOrigin,
-  sent: Sent,
-): Promise<Upserted> => {
-  // A repeat of the request finds what that made, and says so again.
-  const madeId = sent._id?.toLowerCase() ?? origin.ids.next()
-  const made = await writer.madeBefore(origin, madeId)
-  if (made !== undefined) return { ...made, isNew: sent._id === undefined || made.row.version === 1 }
-  for (let tries = 1; ; tries++) {
-    const id = await idOf(services, writer, type, origin, sent)
-    try {
-      if (id === undefined)
-        return { ...(await writer.create(origin, { ...sent, _id: madeId, dataTypeId: type._id })), isNew: true }
-      const change = { id, kind: 'amend', body: { dataTypeId: type._id, values: sent.values } } as const
-      return { ...(await writer.change(origin, change)), isNew: false }
-    } catch (error) {
-      if (tries === TRIES || !isOvertaken(error, type, id)) throw error
-    }
-  }
-}
-
-/** The record that is there: by `_id`, else by the primary key. @throws Failure invalid, forbidden where the role hides the key */
-const idOf = async (
-  { tables }: ResourceServices,
-  writer: RecordWriter,
-  type: DataTypeRow,
-  { organizationId, caller }: WriteOrigin,
-  { _id, values }: Sent,
-): Promise<string | undefined> => {
-  if (_id !== undefined) {
-    const row = await tables.get<RecordRow>(RECORDS, organizationId, _id.toLowerCase())
-    return row?._id
-  }
-  if (caller !== undefined) assertFieldsShown(caller, [type], [type.primaryKey])
-  const key = isObject(values) && Object.hasOwn(values, type.primaryKey) ? values[type.primaryKey] : undefined
-  if (key === undefined || isEmpty(key))
-    throw invalid(`/values/${type.primaryKey}`, 'is required: records are found by it')
-  return writer.idByKey(organizationId, type, key)
-}
-
-/** Somebody else has made the record, or deleted it, since it was looked for. */
-const isOvertaken = (error: unknown, { primaryKey }: DataTypeRow, id: string | undefined): boolean => {
-  if (!(error instanceof Failure)) return false
-  if (id !== undefined) return error.code === 'not_found'
-  return error.code === 'key_in_use' && error.details.errors?.[0]?.path === `/values/${primaryKey}`
 }

@@ -39,3 +39,7 @@ export const idSource = (now: number, seed?: Buffer, isRepeat?: boolean): IdSour
     next: () => v7({ msecs: now, random: createHmac('sha256', seed).update(String(made++)).digest().subarray(0, 16) }),
   }
 }
+
+/** A UUIDv7 that follows from its seed and its place, and comes behind those of the places before. */
+export const idInOrder = (atMs: number, place: number, seed: string): string =>
+  v7({ msecs: atMs, seq: place, random: hash('sha1', `${seed}|${place}`, 'buffer').subarray(0, 16) })

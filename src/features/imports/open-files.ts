@@ -1,0 +1,54 @@
+import type { FileStore } from '../../engines/file-store.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { type OpenTable, openTable, type OpenTableOptions } from '../../kit/formats/open-table.ts'
+
+/** Threads that read files for requests at a time; further ones wait. */
+const AT_ONCE_MAX = 2
+const WAITING_MAX = 64
+const DEADLINE_MS = 20_000
+
+/** Opens files that requests sent, a few at a time. */
+export class OpenFiles {
+  private readonly files: Pick<FileStore, 'get'>
+  private readonly clock: Clock
+  private open = 0
+  private readonly waiting: (() => void)[] = []
+
+  constructor({ files, clock }: { files: Pick<FileStore, 'get'>; clock: Clock }) {
+    this.files = files
+    this.clock = clock
+  }
+
+  /** @throws Failure invalid, too_large, unsupported_type of the file; overloaded, not_found. */
+  async with<Result>(
+    key: string,
+    options: Pick<OpenTableOptions, 'signal' | 'sheet' | 'expected'>,
+    use: (table: OpenTable) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.open >= AT_ONCE_MAX) await this.turn()
+    this.open++
+    try {
+      const found = await this.files.get(key)
+      if (found === undefined) throw new Failure('not_found')
+      const table = await openTable(found.stream, { clock: this.clock, deadlineMs: DEADLINE_MS, ...options })
+      try {
+        return await use(table)
+      } finally {
+        await table.close()
+      }
+    } finally {
+      this.open--
+      this.waiting.shift()?.()
+    }
+  }
+
+  private turn(): Promise<void> {
+    if (this.waiting.length >= WAITING_MAX)
+      throw new Failure('overloaded', {
+        message: 'Too many files wait to be read; try again later.',
+        retryAfterSeconds: 5,
+      })
+    return new Promise((resolve) => void this.waiting.push(resolve))
+  }
+}

@@ -1,0 +1,121 @@
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { TableDeclaration } from '../../kernel/table.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
+import { idInOrder } from '../../kit/commands/ids.ts'
+import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
+import type { ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
+
+/** Where an import is: the next attempt goes on behind the row. */
+export interface ImportReached extends Omit<ImportResult, 'hasReport'> {
+  total: number
+}
+
+export interface ImportRow extends JobRow<ImportResult>, Omit<ImportRequested, 'at'> {
+  /** ms since the epoch. */
+  startedAt?: number
+  undoneAt?: number
+  undo?: ImportUndoResult
+}
+
+/** What is wrong with a file, or with the rights of its sender, is wrong at each attempt. */
+const isFinal = (error: unknown): boolean => error instanceof Failure && error.status < 500
+
+/** An import; streams `import-<id>`. */
+export const IMPORT = defineJob<ImportRequested, ImportRow>({
+  kind: 'import',
+  row: ({ at: _at, ...asked }) => asked,
+  isFinal,
+})
+
+export interface ImportUndoRow extends JobRow<ImportUndoResult> {
+  userId: string
+  importId: string
+}
+
+/** Taking an import back; streams `importUndo-<id of the import>`. */
+export const IMPORT_UNDO = defineJob<ImportUndoRequested, ImportUndoRow>({
+  kind: 'importUndo',
+  row: ({ userId, importId }) => ({ userId, importId }),
+  isFinal,
+})
+
+export const IMPORTS: TableDeclaration = {
+  name: 'imports',
+  version: 1,
+  equality: ['_id', 'status', 'state', 'type', 'mode', 'userId', 'upload'],
+  range: ['createdAt', 'updatedAt'],
+}
+
+export const IMPORT_UNDOS: TableDeclaration = {
+  name: 'importUndos',
+  version: 1,
+  equality: ['status', 'userId'],
+  range: ['createdAt'],
+}
+
+/** Imports of an organization that wait or run. */
+export const IMPORT_BOUNDS: JobBounds = { table: IMPORTS, plural: 'imports', organizationMax: 50 }
+export const UNDO_BOUNDS: JobBounds = { table: IMPORT_UNDOS, plural: 'undos of imports', organizationMax: 50 }
+
+/** Beginning of the keys of all files that imports have. */
+export const IMPORT_FILES = 'imports/'
+
+export const reportKey = (organizationId: string, importId: string): string =>
+  `${IMPORT_FILES}${organizationId}/${importId}-report`
+
+/** The id of what a row makes: what is listed in the order of creation stands in that of the file. */
+export const madeId = (importId: string, askedAt: number, row: number): string => idInOrder(askedAt, row, importId)
+
+export type ImportState = ImportRow['status'] | 'completedWithErrors'
+
+/** What it is told to be: rows that were refused are no failure of the whole. */
+export const stateOf = ({ status, result }: Pick<ImportRow, 'status' | 'result'>): ImportState =>
+  status === 'completed' && (result?.failed ?? 0) > 0 ? 'completedWithErrors' : status
+
+/** An import as its GET and the live channel show it. */
+export const importShown = (row: ImportRow): { [member: string]: unknown } => {
+  const { _id, organizationId, type, mode, fileName, size, dryRun, userId, error, undo } = row
+  const reached = row.reached?.cursor as ImportReached | undefined
+  const { succeeded = 0, failed = 0, errors = [] } = row.result ?? reached ?? {}
+  const hasEnded = row.status !== 'queued' && row.status !== 'processing'
+  return {
+    _id,
+    organizationId,
+    type,
+    mode,
+    fileName,
+    size,
+    status: stateOf(row),
+    total: row.total ?? reached?.total ?? 0,
+    processed: row.processed,
+    succeeded,
+    failed,
+    errors,
+    dryRun,
+    ...(row.dataTypeId !== undefined && { dataTypeId: row.dataTypeId }),
+    ...(row.flowId !== undefined && { flowId: row.flowId }),
+    ...(row.hubId !== undefined && { hubId: row.hubId }),
+    mapping: row.mapping,
+    userId,
+    hasReport: row.result?.hasReport ?? false,
+    ...(error !== undefined && { error }),
+    ...(row.status !== 'queued' && { startedAt: formatTime(row.startedAt ?? row.createdAt) }),
+    ...(hasEnded && { finishedAt: formatTime(row.updatedAt) }),
+    ...(row.undoneAt !== undefined && { undoneAt: formatTime(row.undoneAt) }),
+    ...(undo !== undefined && { undo }),
+    createdAt: formatTime(row.createdAt),
+    updatedAt: formatTime(row.updatedAt),
+    version: row.version,
+  }
+}
+
+/** Whoever sent the file sees it, and whoever sees every hub: its errors quote rows that others may not see. */
+export const seesImport = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
+  caller.hubIds === 'all' || caller.userId === userId
+
+export const IMPORT_VIEW: JobView<ImportRow> = {
+  kind: IMPORT,
+  shown: importShown,
+  sees: (caller, { userId }) => seesImport(caller, userId),
+}

@@ -1,0 +1,63 @@
+import { pagesOf, type TableStore } from '../../engines/table-store.ts'
+import { USERS_TABLE } from '../../features/identity/views.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
+import type { Row } from '../../kernel/table.ts'
+import { nameKey } from '../../kit/formats/find-header.ts'
+import { normalizeKey } from '../../kit/commands/unique-claim.ts'
+
+const PAGE_ROWS = 500
+const USERS_MAX = 10_000
+
+interface Named extends Row {
+  _id: string
+  name: string
+  hubId?: string
+}
+
+/** Hubs, teams and people as files name them: hubs and teams by name or id, people by e-mail. */
+export class KnownNames {
+  private readonly tables: TableStore
+  private readonly caller: UserCaller
+  private readonly users = new RecentMap<string, string | null>(USERS_MAX)
+  private hubs: Promise<Map<string, string>> | undefined
+  private teams: Promise<Map<string, string>> | undefined
+
+  constructor(tables: TableStore, caller: UserCaller) {
+    this.tables = tables
+    this.caller = caller
+  }
+
+  async hub(said: string): Promise<string | undefined> {
+    this.hubs ??= this.named('hubs', ({ _id }) => _id)
+    return (await this.hubs).get(nameKey(said))
+  }
+
+  async team(said: string): Promise<string | undefined> {
+    this.teams ??= this.named('teams', ({ hubId }) => hubId)
+    return (await this.teams).get(nameKey(said))
+  }
+
+  async user(email: string): Promise<string | undefined> {
+    const emailKey = normalizeKey(email)
+    const known = this.users.get(emailKey)
+    if (known !== undefined) return known ?? undefined
+    const { rows } = await this.tables.find(USERS_TABLE, this.caller.organizationId, { where: { emailKey }, limit: 1 })
+    const id = rows.at(0)?.id
+    this.users.set(emailKey, id ?? null)
+    return id
+  }
+
+  private async named(table: string, hubOf: (row: Named) => string | undefined): Promise<Map<string, string>> {
+    const names = new Map<string, string>()
+    const question = { limit: PAGE_ROWS }
+    for await (const page of pagesOf<Named>(this.tables, table, this.caller.organizationId, question))
+      for (const { id, row } of page) {
+        const hubId = hubOf(row)
+        if (!seesHubs(this.caller, hubId === undefined ? [] : [hubId])) continue
+        names.set(nameKey(row.name), id)
+        names.set(id, id)
+      }
+    return names
+  }
+}

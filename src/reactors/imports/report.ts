@@ -1,0 +1,53 @@
+import type { EventLog } from '../../engines/event-log.ts'
+import type { FileStore } from '../../engines/file-store.ts'
+import type { ImportError, ImportRequested } from '../../features/imports/events.ts'
+import { reportKey } from '../../features/imports/views.ts'
+import { csvWriter } from '../../kit/formats/csv-writer.ts'
+import type { OpenTable } from '../../kit/formats/open-table.ts'
+import { type Cell, shownCell } from '../../kit/formats/table-cells.ts'
+import { type TableWriter, type WrittenCell, writeTable } from '../../kit/formats/table-writer.ts'
+import { xlsWriter } from '../../kit/formats/xls-writer.ts'
+import { xlsxWriter } from '../../kit/formats/xlsx-writer.ts'
+import { keptErrors } from './pages.ts'
+
+const REASON = 'Reason'
+const REPORT_BYTES_MAX = 4 * 1024 * 1024 * 1024
+
+/** Stores the rows that were refused, as they were sent, each with its reason in a last column. */
+export const writeReport = async (
+  { log, files }: { log: EventLog; files: FileStore },
+  importId: string,
+  asked: ImportRequested,
+  table: OpenTable,
+): Promise<void> => {
+  const pages = writeTable(writerOf(asked, [...table.columns, REASON]), refusedRows(log, importId, table))
+  const bytes = async function* () {
+    for await (const piece of pages) yield typeof piece === 'string' ? Buffer.from(piece) : piece
+  }
+  await files.put(reportKey(asked.organizationId, importId), bytes(), REPORT_BYTES_MAX)
+}
+
+const writerOf = ({ format, delimiter, sheet = '' }: ImportRequested, header: readonly string[]): TableWriter => {
+  if (format === 'csv') return csvWriter({ header, ...(delimiter !== undefined && { delimiter }) })
+  return format === 'xlsx' ? xlsxWriter({ header, sheet }) : xlsWriter({ header, sheet })
+}
+
+async function* refusedRows(log: EventLog, importId: string, table: OpenTable): AsyncGenerator<WrittenCell[][]> {
+  const errors = keptErrors(log, importId)
+  let next = (await errors.next()).value as ImportError | undefined
+  for await (const rows of table.pages()) {
+    const lines: WrittenCell[][] = []
+    for (const { row, cells } of rows) {
+      if (next?.row !== row) continue
+      const { column, message } = next
+      const reason = column === null ? message : `${column}: ${message}`
+      lines.push([...table.columns.map((_, i) => written(cells[i])), reason])
+      next = (await errors.next()).value as ImportError | undefined
+    }
+    if (lines.length > 0) yield lines
+    if (next === undefined) return
+  }
+}
+
+const written = (cell: Cell | undefined): WrittenCell =>
+  typeof cell === 'object' && cell !== null ? shownCell(cell) : cell

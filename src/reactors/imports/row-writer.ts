@@ -1,0 +1,158 @@
+import { DATA_TYPES, type DataTypeRow } from '../../features/data/views.ts'
+import { upsertRecord } from '../../features/data/upsert-record.ts'
+import { RecordWriter } from '../../features/data/record-writer.ts'
+import type { ImportRequested } from '../../features/imports/events.ts'
+import { task } from '../../features/tasks/task.ts'
+import { TaskWriter } from '../../features/tasks/task-writer.ts'
+import { TASKS, type TaskRow } from '../../features/tasks/views.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import { seesRow } from '../../kit/http/list-query.ts'
+import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import { KnownNames } from './known-names.ts'
+
+/** Writes what a row says: by the decisions that the routes have, bounded by the rights of whoever sent the file. */
+export interface RowWriter {
+  /** Rows that share one of these are written one after another. */
+  keysOf(values: JsonObject): readonly unknown[]
+  /** The field of the body that a path of a failure means, by the name that targets have. */
+  targetAt(path: string): string
+  /** @throws Failure of the row */
+  write(origin: WriteOrigin, id: string, values: JsonObject): Promise<Written & { isNew: boolean }>
+}
+
+export const rowWriterOf = (
+  services: ResourceServices,
+  caller: UserCaller,
+  asked: ImportRequested,
+): Promise<RowWriter> =>
+  asked.type === 'datasource' ? recordRows(services, asked) : Promise.resolve(taskRows(services, caller, asked))
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const recordRows = async (services: ResourceServices, asked: ImportRequested): Promise<RowWriter> => {
+  const { organizationId, mode } = asked
+  const dataTypeId = asked.dataTypeId as string
+  const writer = new RecordWriter(services)
+  const typeNow = (): Promise<DataTypeRow> =>
+    assertExists<DataTypeRow>(services.tables, DATA_TYPES, organizationId, dataTypeId, '/dataTypeId')
+  const type = await typeNow()
+  return {
+    keysOf: (values) => [values[type.primaryKey]],
+    targetAt: (path) =>
+      path
+        .replace(/^\/values\//, '')
+        .replaceAll('~1', '/')
+        .replaceAll('~0', '~'),
+    write: async (origin, id, said) => {
+      const values = await withReferences(services, writer, type, said)
+      if (mode === 'upsert') return upsertRecord(services, writer, type, origin, { values }, id)
+      return { ...(await writer.create(origin, { _id: id, dataTypeId, values })), isNew: true }
+    },
+  }
+}
+
+/** Records are named by id or by primary key. */
+const withReferences = async (
+  { tables }: ResourceServices,
+  writer: RecordWriter,
+  { organizationId, fields }: DataTypeRow,
+  values: JsonObject,
+): Promise<JsonObject> => {
+  const whole = { ...values }
+  for (const field of fields) {
+    const said = Object.hasOwn(values, field.name) ? values[field.name] : undefined
+    if (field.type !== 'reference' || typeof said !== 'string' || UUID.test(said)) continue
+    const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, field.dataTypeId as string)
+    const isNumber = type?.fields.find(({ name }) => name === type.primaryKey)?.type === 'number'
+    const key: Json = isNumber ? Number(said) : said
+    const id = type === undefined ? undefined : await writer.idByKey(organizationId, type, key)
+    if (id === undefined) throw invalid(`/values/${field.name}`, `names no record of ${type?.name ?? 'its type'}`)
+    whole[field.name] = id
+  }
+  return whole
+}
+
+const checkTask = compileCheck(createSchema(task.declaration))
+
+const taskRows = (services: ResourceServices, caller: UserCaller, asked: ImportRequested): RowWriter => {
+  const writer = new TaskWriter(services)
+  const names = new KnownNames(services.tables, caller)
+  const { organizationId, mode } = asked
+  /** Tasks that rows before have made: the tables may not have them yet. */
+  const made = new Map<string, string>()
+  const idByExternal = async (externalId: string): Promise<string | undefined> => {
+    const known = made.get(externalId)
+    if (known !== undefined) return known
+    const { rows } = await services.tables.find<TaskRow>(TASKS, organizationId, { where: { externalId }, limit: 1 })
+    const found = rows.at(0)
+    if (found !== undefined && !seesRow(caller, found.row, task.declaration))
+      throw new Failure('key_in_use', { message: 'externalId is taken by a task that you do not see.' })
+    return found?.id
+  }
+  return {
+    keysOf: ({ externalId }) => [externalId],
+    targetAt: targetOfTask,
+    write: async (origin, id, values) => {
+      const body = await taskBody(names, asked, values)
+      const { externalId } = body
+      if (mode === 'upsert' && typeof externalId !== 'string')
+        throw invalid('/externalId', 'is required: tasks are found by it')
+      const before = mode === 'upsert' ? await idByExternal(externalId as string) : undefined
+      if (before !== undefined && before !== id) {
+        const { flowId: _flow, ...changes } = body
+        return { ...(await writer.change(origin, { id: before, kind: 'amend', body: changes })), isNew: false }
+      }
+      const whole = { hubId: asked.hubId ?? null, ...body }
+      if (whole.hubId === null) throw invalid('/hubId', 'is required')
+      assertValid(checkTask, whole)
+      const written = await writer.create(origin, { ...whole, _id: id })
+      if (typeof externalId === 'string') made.set(externalId, id)
+      return { ...written, isNew: true }
+    },
+  }
+}
+
+const FIELD_OF: { [field: string]: string } = { hubId: 'hub', teamId: 'team', assigneeIds: 'assignee' }
+
+const targetOfTask = (path: string): string => {
+  const [first = '', second] = path.slice(1).split('/')
+  if (['components', 'window', 'load'].includes(first) && second !== undefined) return `${first}.${second}`
+  return FIELD_OF[first] ?? first
+}
+
+const taskBody = async (names: KnownNames, asked: ImportRequested, values: JsonObject): Promise<JsonObject> => {
+  const body: JsonObject = { flowId: asked.flowId as string }
+  for (const [name, value] of Object.entries(values)) {
+    const [outer, inner] = name.split(/\.(.*)/s)
+    if (name === 'hub') body.hubId = await found(names.hub(String(value)), '/hubId', 'hub', value)
+    else if (name === 'team') body.teamId = await found(names.team(String(value)), '/teamId', 'team', value)
+    else if (name === 'assignee') body.assigneeIds = await usersOf(names, String(value))
+    else if (name === 'tags') body.tags = [...new Set(listed(String(value)))]
+    else if (inner === undefined) body[name] = value
+    else body[outer] = { ...((body[outer] as JsonObject | undefined) ?? {}), [inner]: value }
+  }
+  return body
+}
+
+const listed = (text: string): string[] =>
+  text
+    .split(/[,;|\n]/)
+    .map((one) => one.trim())
+    .filter((one) => one !== '')
+
+const usersOf = async (names: KnownNames, text: string): Promise<string[]> => {
+  const ids = new Set<string>()
+  for (const email of listed(text)) ids.add(await found(names.user(email), '/assigneeIds', 'user', email))
+  return [...ids]
+}
+
+const found = async (finding: Promise<string | undefined>, path: string, noun: string, said: Json): Promise<string> => {
+  const id = await finding
+  if (id === undefined) throw invalid(path, `names no ${noun} that you see: ${JSON.stringify(said)}`)
+  return id
+}

@@ -1,0 +1,94 @@
+import { record } from '../../features/data/record.ts'
+import { RecordWriter } from '../../features/data/record-writer.ts'
+import { assertMayWrite } from '../../features/imports/import-form.ts'
+import type { ImportError, ImportUndoRequested, ImportUndoResult } from '../../features/imports/events.ts'
+import { IMPORT_UNDO, type ImportUndoRow, madeId } from '../../features/imports/views.ts'
+import { task } from '../../features/tasks/task.ts'
+import { TaskWriter } from '../../features/tasks/task-writer.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { idSource } from '../../kit/commands/ids.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { callerNow } from './caller-now.ts'
+import { keptPages } from './pages.ts'
+
+type UndoServices = ResourceServices & { clock: Clock }
+
+const ROWS_AT_A_TIME = 500
+const AT_ONCE = 16
+const ERRORS_MAX = 100
+
+interface Reached extends ImportUndoResult {
+  row: number
+}
+
+/** How imports are taken back: what each row made goes, unless somebody has changed it since. */
+export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, ImportUndoRow> => ({
+  kind: IMPORT_UNDO,
+  run: async (run) => {
+    const { asked, signal, cursor } = run
+    const caller = await callerNow(services.tables, asked.organizationId, asked.userId, services.clock.now())
+    if (caller === undefined)
+      throw new Failure('not_found', { message: 'Whoever asked for this is not there any more.' })
+    assertMayWrite(caller, asked.type)
+    let reached = (cursor as Reached | undefined) ?? (await begunWith(services, asked))
+    while (reached.row < asked.lastRow && !signal.aborted) {
+      reached = await undoRows(services, caller, run, reached)
+      await run.progress(reached.row, reached)
+    }
+    const { row, ...result } = reached
+    return { processed: row, result }
+  },
+})
+
+/** What was there before the import is not the import's to take away. */
+const begunWith = async ({ log }: UndoServices, { importId }: ImportUndoRequested): Promise<Reached> => {
+  const reached: Reached = { row: 0, undone: 0, kept: 0, errors: [] }
+  for await (const { changed } of keptPages(log, importId))
+    for (const { row, id } of changed) keep(reached, row, `${id} was there before and stays as it is`)
+  return reached
+}
+
+const keep = (reached: Reached, row: number, message: string): void => {
+  reached.kept++
+  const error: ImportError = { row, column: null, code: 'conflict', message }
+  if (reached.errors.length < ERRORS_MAX) reached.errors.push(error)
+}
+
+const undoRows = async (
+  services: UndoServices,
+  caller: UserCaller,
+  { id, asked, attempt }: JobRun<ImportUndoRequested>,
+  before: Reached,
+): Promise<Reached> => {
+  const reached = { ...before, errors: [...before.errors] }
+  const last = Math.min(asked.lastRow, before.row + ROWS_AT_A_TIME)
+  const rows = Array.from({ length: last - before.row }, (_, i) => before.row + 1 + i)
+  const isRecord = asked.type === 'datasource'
+  const [loads, writes] = isRecord
+    ? [record.writer(services), new RecordWriter(services)]
+    : [task.writer(services), new TaskWriter(services)]
+  const now = services.clock.now()
+  await severalAtOnce(rows, AT_ONCE, async (row) => {
+    const made = madeId(asked.importId, asked.importedAt, row)
+    const { state, version } = await loads.load(made)
+    if (state.status !== 'live') return
+    if (version > 1) return keep(reached, row, `${made} was changed since`)
+    const { organizationId } = asked
+    const metadata = { organizationId, actor: `user:${caller.userId}`, $correlationId: id, $causationId: id }
+    const ids = { ...idSource(now), isRepeat: attempt > 1 ? undefined : false }
+    const origin: WriteOrigin = { organizationId, caller, now, ids, metadata }
+    try {
+      await writes.delete(origin, { id: made, expectedVersion: 1 })
+      reached.undone++
+    } catch (error) {
+      if (!(error instanceof Failure) || error.status >= 500) throw error
+      if (error.code !== 'not_found') keep(reached, row, error.message)
+    }
+  })
+  return { ...reached, row: last }
+}
