@@ -39,6 +39,7 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
 test('docs/integrate.md, automations.md, reports.md, routing.md and devices.md run exactly as they are pasted, each in one session', {
+test('docs/integrate.md, automations.md, reports.md, devices.md and import.md run exactly as they are pasted, each in one session', {
   skip: missing === undefined ? false : `needs ${missing}`,
   timeout: 900_000,
 }, async (t) => {
@@ -68,6 +69,11 @@ test('docs/integrate.md, automations.md, reports.md, routing.md and devices.md r
   t.same([...new Set(devices.match(/^```.*$/gm))].sort(), ['```', '```sh'])
   const fourth = await run(sessionOf(devices), folder, service.url)
   t.equal(fourth.code, 0, 'and every one of the page on devices', { errors: fourth.errors.slice(-1_500) })
+
+  const importing = readFileSync('docs/import.md', 'utf8')
+  t.same([...new Set(importing.match(/^```.*$/gm))].sort(), ['```', '```sh'])
+  const fifth = await run(sessionOf(importing), folder, service.url)
+  t.equal(fifth.code, 0, 'and every one of the page on imports', { errors: fifth.errors.slice(-1_500) })
 
   const { isGenuine } = await import(`${folder}/verify.mjs`)
   const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`

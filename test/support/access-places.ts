@@ -112,6 +112,7 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   geofenceId: 'organization',
   automationId: 'organization',
   backtestId: 'own',
+  importId: 'own',
   sessionId: 'own',
   notificationId: 'own',
   token: 'bearer',

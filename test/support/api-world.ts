@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { imported } from './import-calls.ts'
 import { mailsIn, tokenIn } from './read-mail.ts'
 import { formOf, png } from './pictures.ts'
 import { ask, call, signUp, until, type Service } from './service.ts'
@@ -130,6 +131,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const run = await firstOf(service, token, '/automation-log?status=dead')
   const tripRow = await firstOf(service, token, '/trips')
   const backtestId = await backtest(service, token, geofence._id)
+  const importOf = async (text: string): Promise<string> =>
+    (await imported(service, token, text, { type: 'datasource', dataTypeId: dataType._id }))._id
   return {
     token,
     email,
@@ -139,6 +142,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       ...(await spare(make)),
       routingResultId: (await make('/routing-result', { hubId: hub._id }))._id,
       fileId: await fileOf(),
+      importId: await importOf('number\nI-0\n'),
       sessionId: await furtherSession(service, email, password),
     },
     tokens: await mailedTokens(service, make, role._id, email),
@@ -172,6 +176,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       'token:getFollowPage': share.token,
       pointId: first._id,
       backtestId,
+      importId: await importOf('number,kind\nI-1,none\n'),
+      'importId:undoImport': await importOf('number\nI-2\n'),
       notificationId: notification._id,
       dataTypeId: dataType._id,
       dataId: record._id,

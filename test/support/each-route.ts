@@ -70,6 +70,7 @@ export const addressOf = (operation: Operation, ids: { [name: string]: string },
 /** The example of the document, with ids that are there and names that are free. */
 export const bodyOf = ({ operationId, body }: Operation, world: ApiWorld): Json => {
   if (body === undefined) return undefined
+  if (operationId === 'importData' || operationId === 'previewImport') return importForm(world)
   if (body.type.startsWith('multipart/')) return formBody(body.schema, body.example)
   if (BODIES[operationId] !== undefined) return BODIES[operationId](world)
   const token = world.tokens[operationId]
@@ -97,6 +98,14 @@ const formBody = ({ properties, required }: Json, example: Json): Buffer => {
     ])
   })
   return Buffer.concat([...parts, Buffer.from(`--${BOUNDARY}--\r\n`)])
+}
+
+/** A table of records, of which each has a number of its own. */
+const importForm = ({ ids }: ApiWorld): Buffer => {
+  const part = (head: string, value: string): string =>
+    `--${BOUNDARY}\r\nContent-Disposition: form-data; ${head}\r\n\r\n${value}\r\n`
+  const fields = part('name="type"', 'datasource') + part('name="dataTypeId"', ids.dataTypeId)
+  return Buffer.from(`${fields}${part('name="file"; filename="a.csv"', `number\nI-${++made}`)}--${BOUNDARY}--\r\n`)
 }
 
 const real = (value: Json, ids: { [name: string]: string }): Json => {

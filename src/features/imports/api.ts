@@ -363,7 +363,8 @@ const undoRoute = (services: ImportServices): Route =>
       const requested = { organizationId, userId: caller.userId, at: request.now, importId, importedAt, type, lastRow }
       const asking = { log: services.log, places: services.undoPlaces }
       const { wrote } = await askJob(asking, IMPORT_UNDO, request, importId, requested)
-      return { status: 202, body: { data: importShown(row) }, wrote }
+      const { undoneAt: _at, undo: _undo, ...asked } = row
+      return { status: 202, body: { data: importShown(asked as ImportRow) }, wrote }
     },
   })
 
