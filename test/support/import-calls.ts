@@ -14,7 +14,7 @@ export const sendFile = async (
 ): Promise<Answer> => {
   const form = new FormData()
   for (const [field, value] of Object.entries(fields)) form.set(field, value)
-  form.set('file', new Blob([file as BlobPart]), name)
+  form.set('file', new Blob([typeof file === 'string' ? file : new Uint8Array(file)]), name)
   return call(service, 'POST', path, { token, ...(await formOf(form)) })
 }
 
