@@ -5,6 +5,7 @@ import { automations } from './features/automations/feature.ts'
 import { backtests } from './features/backtests/feature.ts'
 import { data } from './features/data/feature.ts'
 import { devices } from './features/devices/feature.ts'
+import { exporting } from './features/exports/feature.ts'
 import { files } from './features/files/feature.ts'
 import { flows } from './features/flows/feature.ts'
 import { geofences } from './features/geofences/feature.ts'
@@ -43,6 +44,7 @@ export const FEATURES: readonly Feature[] = [
   routing,
   files,
   imports,
+  exporting,
   trackers,
   devices,
   shares,

@@ -1,7 +1,8 @@
 import type { Method, Route } from '../kit/http/route.ts'
 import type { JsonSchema } from '../kernel/json.ts'
 import type { Check } from '../kit/http/validate.ts'
-import { compileBody, compileParams, compileQuery } from './schemas.ts'
+import { compileQuery } from '../kit/http/compile-query.ts'
+import { compileBody, compileParams } from './schemas.ts'
 
 /** A route at one of its addresses, with what checks its input. */
 export interface CompiledRoute {

@@ -1,8 +1,8 @@
-import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
-import { FAULTS_MAX, type FieldError } from '../kernel/errors.ts'
+import { Ajv2020, type Options } from 'ajv/dist/2020.js'
 import type { JsonSchema } from '../kernel/json.ts'
 import { addFormats } from '../kit/http/formats.ts'
-import { type Check, fieldError, OWN_SCHEMAS, whenNeeded } from '../kit/http/validate.ts'
+import { addresses, faultsOf } from '../kit/http/compile-query.ts'
+import { type Check, OWN_SCHEMAS, whenNeeded } from '../kit/http/validate.ts'
 
 const ajvWith = (options: Options): Ajv2020 => {
   const ajv = new Ajv2020({ ...OWN_SCHEMAS, strictTuples: false, ...options })
@@ -13,7 +13,6 @@ const ajvWith = (options: Options): Ajv2020 => {
 const bodies = ajvWith({})
 /** Finding every fault of a large body is work that a client can force: one instance stops at the first. */
 const bodiesInFull = ajvWith({ allErrors: true })
-const addresses = ajvWith({ coerceTypes: 'array', useDefaults: true, allErrors: true })
 
 export const compileBody = (schema: JsonSchema): Check => {
   const quick = whenNeeded(bodies, schema)
@@ -25,50 +24,11 @@ export const compileBody = (schema: JsonSchema): Check => {
   }
 }
 
-/** Unknown parameters are faults, whatever the schema says about them, unless it has patterns for their names. */
-export const compileQuery = (schema: JsonSchema = {}): Check => {
-  const errorsOf = whenNeeded(addresses, { type: 'object', additionalProperties: false, ...schema })
-  const several = Object.entries((schema.properties ?? {}) as { [name: string]: JsonSchema })
-  const withCommas = several.flatMap(([name, { 'x-commas': takes }]) => (takes === true ? [name] : []))
-  return (value) => {
-    splitAtCommas(value as { [name: string]: unknown }, withCommas)
-    const errors = errorsOf(value)
-    return errors === undefined ? infinite(value as object) : faultsOf(errors, 'parameter').map(ofParameter)
-  }
-}
-
-const splitAtCommas = (query: { [name: string]: unknown }, names: readonly string[]): void => {
-  for (const name of names)
-    if (query[name] !== undefined) query[name] = [query[name]].flat().flatMap((one) => String(one).split(','))
-}
-
-/** A fault of one of several values is the parameter's. */
-const ofParameter = ({ path, message }: FieldError): FieldError => ({
-  path: path.replace(/^(\/.+)\/\d+$/, '$1'),
-  message,
-})
-
-/** `1e400` is coerced to a number that no bound is compared with. */
-const infinite = (parameters: object): FieldError[] =>
-  Object.entries(parameters).flatMap(([name, value]) =>
-    Math.abs(value) === Number.POSITIVE_INFINITY ? [{ path: `/${name}`, message: 'must be a finite number' }] : [],
-  )
-
 export const compileParams = (properties: { [name: string]: JsonSchema }): Check => {
   const names = Object.keys(properties)
   if (names.length === 0) return () => []
   const errorsOf = whenNeeded(addresses, { type: 'object', properties, required: names })
   return (value) => faultsOf(errorsOf(value) ?? [], 'parameter')
-}
-
-const faultsOf = (errors: readonly ErrorObject[], noun: string): FieldError[] => {
-  const faults: FieldError[] = []
-  for (const error of errors) {
-    if (error.keyword === 'if' || faults.length >= FAULTS_MAX) continue
-    const fault = fieldError(error, noun)
-    if (!faults.some(({ path, message }) => path === fault.path && message === fault.message)) faults.push(fault)
-  }
-  return faults
 }
 
 /** At most a few hundred values, counted without walking further. */

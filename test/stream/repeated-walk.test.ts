@@ -12,7 +12,7 @@ const REPEATED_ELSEWHERE = [...LEADS_ELSEWHERE, ...Object.keys(SECOND_FACTOR_CAL
 /** What they are attached to is gone, and they with it. */
 const GONE_WITH_WHAT_THEY_NAME = ['createTaskFile', 'createDataFile']
 /** They would end the organization or the session of the walk, and of a job that is deleted nothing is left in the log. */
-const NOT_DELETED = ['eraseOrganization', 'endSession', 'deleteBacktest', 'deleteImport']
+const NOT_DELETED = ['eraseOrganization', 'endSession', 'deleteBacktest', 'deleteImport', 'deleteExport']
 /** The token of the call has ended; the task had those people before. */
 const NOT_REPEATED = ['logout', 'assignTask']
 

@@ -16,6 +16,7 @@ export const PUBLIC = [
   'exchangeSignIn',
   'loginSecondStep',
   'followShare',
+  'downloadExport',
   'getFollowPage',
   'readOrganizationLogo',
   'readAddonFile',
@@ -42,6 +43,8 @@ export const OWN = [
   'logout',
   'listMyOrganizations',
   'listOwnSessions',
+  'readExport',
+  'deleteExport',
   'listNotifications',
   'readNotification',
   'readNotifications',
@@ -113,6 +116,8 @@ export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | '
   automationId: 'organization',
   backtestId: 'own',
   importId: 'own',
+  exportId: 'own',
+  exportConfigId: 'organization',
   sessionId: 'own',
   notificationId: 'own',
   token: 'bearer',
@@ -136,6 +141,7 @@ export const REFERENCES: { [member: string]: string } = {
   trackerId: 'trackerId',
   vehicleIds: 'vehicleId',
   assigneeIds: 'userId',
+  exportConfigId: 'exportConfigId',
 }
 
 type Ids = { [name: string]: string }

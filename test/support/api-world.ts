@@ -130,6 +130,12 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
   const first = await firstOf(service, token, '/location-histories')
   const run = await firstOf(service, token, '/automation-log?status=dead')
   const tripRow = await firstOf(service, token, '/trips')
+  const exportOf = async (): Promise<string> => {
+    await call(service, 'POST', '/data/export', { token, body: { dataTypeId: dataType._id } })
+    return (await firstOf(service, token, '/tasks/export-log?sortBy=createdAt&sortOrder=desc'))._id
+  }
+  const configOf = async (name: string): Promise<string> =>
+    (await make('/export-config', { name, target: 'data', dataTypeId: dataType._id }))._id
   const backtestId = await backtest(service, token, geofence._id)
   const importOf = async (text: string): Promise<string> =>
     (await imported(service, token, text, { type: 'datasource', dataTypeId: dataType._id }))._id
@@ -142,6 +148,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       ...(await spare(make)),
       routingResultId: (await make('/routing-result', { hubId: hub._id }))._id,
       fileId: await fileOf(),
+      exportId: await exportOf(),
+      exportConfigId: await configOf('Spare'),
       importId: await importOf('number\nI-0\n'),
       sessionId: await furtherSession(service, email, password),
     },
@@ -176,6 +184,8 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       'token:getFollowPage': share.token,
       pointId: first._id,
       backtestId,
+      exportId: await exportOf(),
+      exportConfigId: await configOf('Customers'),
       importId: await importOf('number,kind\nI-1,none\n'),
       'importId:undoImport': await importOf('number\nI-2\n'),
       notificationId: notification._id,

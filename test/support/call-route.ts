@@ -16,7 +16,8 @@ import {
 } from '../../src/kit/http/route.ts'
 import { assertValid } from '../../src/kit/http/validate.ts'
 import { markOf } from '../../src/kit/http/request-mark.ts'
-import { compileBody, compileParams, compileQuery } from '../../src/ingress/schemas.ts'
+import { compileBody, compileParams } from '../../src/ingress/schemas.ts'
+import { compileQuery } from '../../src/kit/http/compile-query.ts'
 
 export interface CallOptions {
   caller?: Caller

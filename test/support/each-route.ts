@@ -7,8 +7,13 @@ import { type Answer, call, type Service, signUp } from './service.ts'
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
 type Json = any
 
-/** What Microsoft and a browser take part in: test/features/identity/azure.test.ts. */
-export const LEADS_ELSEWHERE: readonly string[] = ['startAzureSignIn', 'finishAzureSignIn', 'exchangeSignIn']
+/** What Microsoft and a browser take part in (test/features/identity/azure.test.ts), or a file of a job (exports.test.ts). */
+export const LEADS_ELSEWHERE: readonly string[] = [
+  'startAzureSignIn',
+  'finishAzureSignIn',
+  'exchangeSignIn',
+  'downloadExport',
+]
 
 let made = 0
 
@@ -41,6 +46,8 @@ const BODIES: { [operationId: string]: (world: ApiWorld) => Json } = {
     mode: 'upsert',
     records: [{ values: { number: `C-${100 + ++made}`, kind: 'shop' } }],
   }),
+  exportData: ({ ids }) => ({ dataTypeId: ids.dataTypeId }),
+  exportTasks: () => ({}),
   replaceData: () => ({ values: { number: `C-${100 + ++made}`, kind: 'shop' } }),
   login: ({ email, password }) => ({ email, password }),
   replaceUser: ({ ids }) => ({ name: 'Planner', email: ids.email, roleId: ids.roleId, hubId: [ids.hubId] }),

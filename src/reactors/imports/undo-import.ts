@@ -13,7 +13,7 @@ import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
-import { callerNow } from './caller-now.ts'
+import { callerNow } from '../callers/caller-now.ts'
 import { keptPages } from './pages.ts'
 
 type UndoServices = ResourceServices & { clock: Clock }

@@ -1,0 +1,159 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { invalid } from '../../kernel/errors.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { PlacedRow } from '../../kit/formats/feature-writers.ts'
+import { cellOf, type WrittenCell } from '../../kit/formats/table-writer.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
+import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
+import type { ExportQuestion } from './events.ts'
+
+/** A column of a table that is exported. */
+export interface ExportColumn {
+  title: string
+  cell(row: Row): WrittenCell
+}
+
+/** What an export shows of a row. */
+export interface ExportShape {
+  columns: ExportColumn[]
+  /** For the query of the list; undefined for all members. */
+  fields?: string
+  /** The row with its place; undefined where it has none. */
+  placed(row: Row): PlacedRow | undefined
+  /** Name of the sheet. */
+  name: string
+}
+
+const TASK_FIELDS = [
+  '_id',
+  'externalId',
+  'title',
+  'description',
+  'state',
+  'flowId',
+  'hubId',
+  'teamId',
+  'assigneeIds',
+  'address',
+  'lat',
+  'lng',
+  'window.from',
+  'window.to',
+  'dueAt',
+  'priority',
+  'durationMinutes',
+  'load',
+  'tags',
+  'createdAt',
+  'assignedAt',
+  'startedAt',
+  'finishedAt',
+  'cancelledAt',
+]
+const TIMES = new Set(TASK_FIELDS.filter((name) => /At$|^window\./.test(name)).concat('updatedAt'))
+const RECORD_MEMBERS = ['_id', 'dataTypeId', 'createdAt', 'updatedAt', 'version', 'organizationId']
+
+/** @throws Failure invalid for a type that is not there, or has no places where the format needs them */
+export const exportShape = (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> =>
+  question.kind === 'data' ? recordShape(tables, caller, question) : taskShape(tables, caller, question)
+
+const recordShape = async (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> => {
+  const { organizationId } = caller
+  const type = await assertExists<DataTypeRow>(
+    tables,
+    DATA_TYPES,
+    organizationId,
+    question.dataTypeId as string,
+    '/dataTypeId',
+  )
+  const hidden = hiddenOf(caller, type)
+  const shown = type.fields.filter(({ name }) => !hidden.has(name))
+  const place = shown.find(({ type: one }) => one === 'coordinate')?.name
+  assertPlaces(question, place !== undefined)
+  const bare = (name: string): string => (name.startsWith('values.') ? name.slice('values.'.length) : name)
+  const times = new Set(shown.filter(({ type: one }) => one === 'datetime').map(({ name }) => name))
+  const names = question.fields ?? ['_id', ...shown.map(({ name }) => name)]
+  const columns = names.map((said): ExportColumn => {
+    const isMember = RECORD_MEMBERS.includes(said)
+    const name = isMember ? said : bare(said)
+    const valueOf = (row: Row): Json | undefined =>
+      isMember ? (row[name] as Json) : (row.values as JsonObject | undefined)?.[name]
+    const isTime = isMember ? TIMES.has(name) : times.has(name)
+    return { title: titleOf(question, said), cell: (row) => (isTime ? timeCell(valueOf(row)) : cellOf(valueOf(row))) }
+  })
+  return {
+    name: type.name,
+    columns,
+    ...(question.fields !== undefined && { fields: question.fields.join() }),
+    placed: (row) => {
+      const values = (row.values ?? {}) as JsonObject
+      const at = place === undefined ? undefined : (values[place] as { lat: number; lng: number } | undefined)
+      const key = values[type.primaryKey]
+      return at && { id: row._id as string, ...at, properties: values, ...(key !== undefined && { name: String(key) }) }
+    },
+  }
+}
+
+const taskShape = async (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> => {
+  const [flowId, ...others] = [question.filter.flowId ?? []].flat().flatMap((one) => String(one).split(','))
+  const flow =
+    flowId === undefined || others.length > 0
+      ? undefined
+      : await tables.get<FlowRow>(FLOWS, caller.organizationId, flowId)
+  const own = flow === undefined ? ['components'] : componentsOf(flow).map(({ id }) => `components.${id}`)
+  const names = question.fields ?? [...TASK_FIELDS, ...own]
+  const columns = names.map((name): ExportColumn => {
+    const path = name.split('.')
+    const valueOf = (row: Row): Json | undefined => valueIn(row as JsonObject, path)
+    return {
+      title: titleOf(question, name),
+      cell: (row) => (TIMES.has(name) ? timeCell(valueOf(row)) : cellOf(valueOf(row))),
+    }
+  })
+  const members = [...new Set([...names.map((name) => name.split('.')[0]), ...placeMembers(question)])]
+  return {
+    name: 'Tasks',
+    columns,
+    ...(question.fields !== undefined && { fields: members.join() }),
+    placed: (row) => {
+      const { _id: id, lat, lng, ...properties } = row as JsonObject & { _id: string }
+      if (typeof lat !== 'number' || typeof lng !== 'number') return undefined
+      const { title, window } = properties as { title?: string; window?: { from: string } }
+      return {
+        id,
+        lat,
+        lng,
+        properties,
+        ...(title !== undefined && { name: title }),
+        ...(window && { time: window.from }),
+      }
+    },
+  }
+}
+
+const placeMembers = ({ format }: ExportQuestion): string[] => (isPlaced(format) ? ['lat', 'lng'] : [])
+
+export const isPlaced = (format: ExportQuestion['format']): boolean => format === 'geojson' || format === 'gpx'
+
+const assertPlaces = ({ format }: ExportQuestion, hasPlaces: boolean): void => {
+  if (isPlaced(format) && !hasPlaces)
+    throw invalid('/format', `is for rows with places: no field that you see is a coordinate`)
+}
+
+const titleOf = ({ mapping }: ExportQuestion, name: string): string =>
+  Object.hasOwn(mapping, name) ? mapping[name] : name
+
+const valueIn = (row: JsonObject, path: readonly string[]): Json | undefined => {
+  let value: Json | undefined = row
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, step))
+      return undefined
+    value = value[step]
+  }
+  return value
+}
+
+const timeCell = (value: Json | undefined): WrittenCell => (typeof value === 'string' ? new Date(value) : null)

@@ -1,0 +1,56 @@
+import { exportRows } from '../../../projections/exports.ts'
+import type { Feature } from '../../feature.ts'
+import type { Route } from '../../kit/http/route.ts'
+import { JobPlaces } from '../../kit/jobs/asking.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { exportWork } from '../../reactors/exports/run-export.ts'
+import { recordReads } from '../data/read-records.ts'
+import { taskConditions } from '../tasks/conditions.ts'
+import { task } from '../tasks/task.ts'
+import { exportRoutes } from './api.ts'
+import { exportConfig } from './export-config.ts'
+import { JOB_EVENTS } from './live-feed.ts'
+import type { ExportSources } from './question.ts'
+import { EXPORT_BOUNDS, EXPORT_FILES, EXPORT_VIEW, EXPORTS } from './views.ts'
+import { ListWalker } from './walk.ts'
+
+/** Rows of a file that is answered at once. */
+const DIRECT_MAX = 5_000
+
+export const exporting: Feature = {
+  resources: [exportConfig],
+  projections: [exportRows],
+  routes: (services) => [
+    ...exportConfig.routes(services),
+    ...exportRoutes({
+      ...services,
+      ...sourcesOf(services),
+      places: new JobPlaces(services.tables, EXPORT_BOUNDS),
+      directMax: DIRECT_MAX,
+    }),
+  ],
+  works: (services) => [exportWork({ ...services, ...sourcesOf(services) })],
+  jobViews: [EXPORT_VIEW],
+  liveEvents: JOB_EVENTS,
+  fileOwners: ({ tables }) => [
+    {
+      prefix: EXPORT_FILES,
+      isNamed: async (key) => {
+        const [, organizationId, id] = key.split('/')
+        return (await tables.get(EXPORTS.name, organizationId, id)) !== undefined
+      },
+    },
+  ],
+}
+
+/** The lists that are exported: what they hide, no export shows. */
+const sourcesOf = (services: ResourceServices): ExportSources => {
+  const tasks = task.routes(services, { conditions: taskConditions(services.tables) })
+  return {
+    tables: services.tables,
+    lists: { data: walker(recordReads(services), 'listData'), task: walker(tasks, 'listTasks') },
+  }
+}
+
+const walker = (routes: readonly Route[], operationId: string): ListWalker =>
+  new ListWalker(routes.find((one) => one.operationId === operationId) as Route)

@@ -1,0 +1,114 @@
+import type { TableStore } from '../../engines/table-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { assertExists } from '../../kit/resource/references.ts'
+import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
+import { type ExportShape, exportShape } from './columns.ts'
+import type { ExportFormat, ExportKind, ExportQuestion } from './events.ts'
+import type { ExportWalk, ListWalker } from './walk.ts'
+
+export interface ExportSources {
+  tables: TableStore
+  lists: { [kind in ExportKind]: ListWalker }
+}
+
+export interface ExportBody {
+  dataTypeId?: string
+  format?: ExportFormat
+  exportConfigId?: string
+  fields?: string[]
+  mapping?: { [field: string]: string }
+  filter?: JsonObject
+}
+
+interface ConfigRow extends Row {
+  target: ExportKind
+  dataTypeId?: string
+  fields: string[]
+  mapping: { [field: string]: string }
+  filter: JsonObject
+  format: ExportFormat
+}
+
+/** What is asked for, with what the config says. @throws Failure invalid */
+export const questionOf = async (
+  tables: TableStore,
+  { organizationId }: UserCaller,
+  kind: ExportKind,
+  body: ExportBody,
+): Promise<ExportQuestion> => {
+  const exportConfigId = body.exportConfigId?.toLowerCase()
+  const config =
+    exportConfigId === undefined
+      ? undefined
+      : await assertExists<ConfigRow>(tables, 'exportConfigs', organizationId, exportConfigId, '/exportConfigId')
+  if (config !== undefined && config.target !== kind)
+    throw invalid('/exportConfigId', `names a config for ${config.target === 'data' ? 'data' : 'tasks'}`)
+  const dataTypeId = body.dataTypeId?.toLowerCase() ?? config?.dataTypeId
+  if (kind === 'data' && dataTypeId === undefined) throw invalid('/dataTypeId', 'is required')
+  if (kind === 'data' && config !== undefined && config.dataTypeId !== dataTypeId)
+    throw invalid('/exportConfigId', 'names a config for another data type')
+  const fields = body.fields ?? (config === undefined || config.fields.length === 0 ? undefined : config.fields)
+  return {
+    kind,
+    format: body.format ?? config?.format ?? 'csv',
+    ...(dataTypeId !== undefined && { dataTypeId }),
+    ...(exportConfigId !== undefined && { exportConfigId }),
+    ...(fields !== undefined && { fields }),
+    mapping: { ...config?.mapping, ...body.mapping },
+    filter: bothFilters(config?.filter ?? {}, body.filter ?? {}),
+  }
+}
+
+/** A filter adds to the config's: on the same field, what both allow. */
+const bothFilters = (kept: JsonObject, sent: JsonObject): JsonObject => {
+  const both = { ...kept, ...sent }
+  for (const [name, value] of Object.entries(sent)) {
+    if (!Object.hasOwn(kept, name)) continue
+    const allowed = new Set([kept[name]].flat().map(String))
+    const left = [value].flat().filter((one) => allowed.has(String(one)))
+    if (left.length === 0)
+      throw new Failure('invalid', {
+        message: `/filter/${name} asks for what the config leaves out`,
+        errors: [{ path: `/filter/${name}`, message: 'asks for what the config leaves out' }],
+      })
+    both[name] = Array.isArray(value) ? left : left[0]
+  }
+  return both
+}
+
+/** Exports need what reading the same rows needs. @throws Failure forbidden */
+export const assertMayExport = ({ permissions }: UserCaller, kind: ExportKind): void => {
+  const needed = kind === 'data' ? ['view/data'] : ['export/task', 'view/task']
+  const lacking = needed.filter((permission) => !permissions.has(permission))
+  if (lacking.length > 0)
+    throw new Failure('forbidden', {
+      message: `This needs the permission ${lacking.join(' and ')}.`,
+      extra: { permissions: lacking },
+    })
+}
+
+/** The rows that are asked for, and how they are shown. @throws Failure invalid, forbidden with `fields` */
+export const openExport = async (
+  { tables, lists }: ExportSources,
+  caller: UserCaller,
+  question: ExportQuestion,
+  now: number,
+  signal: AbortSignal,
+): Promise<{ shape: ExportShape; walk: ExportWalk }> => {
+  const shape = await exportShape(tables, caller, question)
+  const filter =
+    question.kind === 'data' ? { ...question.filter, dataTypeId: question.dataTypeId as string } : question.filter
+  return { shape, walk: await lists[question.kind].walk(caller, filter, shape.fields, now, signal) }
+}
+
+export const timeZoneOf = async (tables: TableStore, organizationId: string): Promise<string> => {
+  const row = await tables.get<Row & { settings?: { timeZone?: string } }>(
+    ORGANIZATIONS_TABLE,
+    organizationId,
+    organizationId,
+  )
+  return row?.settings?.timeZone ?? 'UTC'
+}

@@ -1,0 +1,84 @@
+import { breathe } from '../../kernel/breath.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Row } from '../../kernel/table.ts'
+import { compileQuery } from '../../kit/http/compile-query.ts'
+import type { Route, RouteRequest } from '../../kit/http/route.ts'
+import type { Check } from '../../kit/http/validate.ts'
+
+/** The filters of a list, without what says which page of it and how it is shown. */
+const NO_FILTERS = ['limit', 'page', 'cursor', 'fields', 'sortBy', 'sortOrder']
+const PAGE_ROWS = 500
+
+export interface ExportWalk {
+  total: number
+  /** All rows, page by page, as the list answers them to the caller. */
+  pages(): AsyncGenerator<Row[]>
+}
+
+/** Walks a list as its route answers it: sight, hidden fields and filters are the list's own. */
+export class ListWalker {
+  private readonly list: Route
+  private readonly check: Check
+
+  constructor(list: Route) {
+    this.list = list
+    this.check = compileQuery(list.query)
+  }
+
+  /** The first page is read, so that what is wrong with the question is known. @throws Failure invalid, forbidden */
+  async walk(
+    caller: UserCaller,
+    filter: JsonObject,
+    fields: string | undefined,
+    now: number,
+    signal: AbortSignal,
+  ): Promise<ExportWalk> {
+    const unwanted = Object.keys(filter).find((name) => NO_FILTERS.includes(name))
+    if (unwanted !== undefined) throw refused(`/filter/${unwanted}`, 'is no filter')
+    const page = async (cursor: string | undefined) => this.page({ caller, now, signal }, filter, fields, cursor)
+    const first = await page(undefined)
+    const pages = async function* () {
+      let at = first
+      for (;;) {
+        yield at.rows
+        if (at.nextCursor === null) return
+        signal.throwIfAborted()
+        await breathe()
+        at = await page(at.nextCursor)
+      }
+    }
+    return { total: first.total, pages }
+  }
+
+  private async page(
+    asked: Pick<RouteRequest, 'caller' | 'now' | 'signal'>,
+    filter: JsonObject,
+    fields: string | undefined,
+    cursor: string | undefined,
+  ): Promise<{ rows: Row[]; total: number; nextCursor: string | null }> {
+    const query: { [name: string]: unknown } = {}
+    for (const [name, value] of Object.entries(filter))
+      query[name] = Array.isArray(value) ? value.map(String) : asText(value)
+    Object.assign(query, {
+      limit: PAGE_ROWS,
+      ...(fields !== undefined && { fields }),
+      ...(cursor !== undefined && { cursor }),
+    })
+    const [fault] = this.check(query)
+    if (fault !== undefined) throw refused(`/filter${fault.path}`, fault.message)
+    const { body = {}, data } = await this.list.handler({ ...asked, query, params: {} } as never)
+    const rows = data === undefined ? (body.data as Row[]) : (JSON.parse(Buffer.from(data).toString()) as Row[])
+    return {
+      rows,
+      total: (body.total as number | undefined) ?? rows.length,
+      nextCursor: body.nextCursor as string | null,
+    }
+  }
+}
+
+const asText = (value: unknown): unknown => (typeof value === 'object' ? value : String(value))
+
+const refused = (path: string, message: string): Failure =>
+  new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })

@@ -1,0 +1,46 @@
+import type { Row } from '../../kernel/table.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { csvWriter } from '../../kit/formats/csv-writer.ts'
+import { geojsonWriter, gpxWriter, jsonWriter } from '../../kit/formats/feature-writers.ts'
+import { xlsxWriter } from '../../kit/formats/xlsx-writer.ts'
+import { type ExportShape, isPlaced } from './columns.ts'
+import type { ExportFormat } from './events.ts'
+
+export const MEDIA_TYPES: { [format in ExportFormat]: string } = {
+  csv: 'text/csv; charset=utf-8',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  json: 'application/json',
+  geojson: 'application/geo+json',
+  gpx: 'application/gpx+xml',
+}
+
+interface Writing {
+  format: ExportFormat
+  timeZone: string
+  shape: ExportShape
+}
+
+/** The pieces of the file, as its rows come. `count` hears how many there were. */
+export async function* writtenRows(
+  { format, timeZone, shape }: Writing,
+  pages: AsyncIterable<Row[]>,
+  count: (rows: number) => void = () => undefined,
+): AsyncGenerator<Uint8Array> {
+  const { columns, placed } = shape
+  const header = columns.map(({ title }) => title)
+  const table =
+    format === 'xlsx' ? xlsxWriter({ header, sheet: shape.name, timeZone }) : csvWriter({ header, timeZone })
+  const features = format === 'gpx' ? gpxWriter() : geojsonWriter()
+  const json = jsonWriter()
+  const writer = format === 'json' ? json : isPlaced(format) ? features : table
+  yield bytesOf(await writer.start())
+  for await (const rows of pages) {
+    count(rows.length)
+    if (format === 'json') yield bytesOf(json.rows(rows as JsonObject[]))
+    else if (isPlaced(format)) yield bytesOf(features.rows(rows.flatMap((row) => placed(row) ?? [])))
+    else yield bytesOf(await table.rows(rows.map((row) => columns.map(({ cell }) => cell(row)))))
+  }
+  yield bytesOf(await writer.end())
+}
+
+const bytesOf = (piece: Uint8Array | string): Uint8Array => (typeof piece === 'string' ? Buffer.from(piece) : piece)

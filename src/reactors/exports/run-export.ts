@@ -1,0 +1,55 @@
+import type { FileStore } from '../../engines/file-store.ts'
+import type { ExportRequested } from '../../features/exports/events.ts'
+import { assertMayExport, type ExportSources, openExport } from '../../features/exports/question.ts'
+import { EXPORT, exportKey, type ExportRow } from '../../features/exports/views.ts'
+import { writtenRows } from '../../features/exports/write-rows.ts'
+import type { EventLog } from '../../engines/event-log.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { Row } from '../../kernel/table.ts'
+import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
+import { callerNow } from '../callers/caller-now.ts'
+
+export type ExportRunServices = ExportSources & { log: EventLog; files: FileStore; clock: Clock }
+
+const FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
+
+/** How exports are done that are jobs: each attempt writes the file from its beginning, by the rights of whoever asked as they are then. */
+export const exportWork = (services: ExportRunServices): JobWork<ExportRequested, ExportRow> => ({
+  kind: EXPORT,
+  run: async (run) => {
+    const { asked } = run
+    return asked.isDirect ? { processed: asked.total, result: { rows: asked.total } } : writeFile(services, run)
+  },
+  release: async (id) => {
+    const [first] = await services.log.read(EXPORT.stream(id), 0, 1)
+    if (first?.type !== EXPORT.types.requested) return
+    await services.files.delete(exportKey(decodeJson<ExportRequested>(first.data).organizationId, id))
+  },
+})
+
+const writeFile = async (
+  services: ExportRunServices,
+  { id, asked, signal, progress }: JobRun<ExportRequested>,
+): Promise<{ processed: number; result: { rows: number; size: number } }> => {
+  const { tables, files, clock } = services
+  const { organizationId, userId, format, timeZone } = asked
+  const caller = await callerNow(tables, organizationId, userId, clock.now())
+  if (caller === undefined)
+    throw new Failure('forbidden', { message: 'Whoever asked for this may not see it any more.' })
+  assertMayExport(caller, asked.kind)
+  const { shape, walk } = await openExport(services, caller, asked, clock.now(), signal)
+  let rows = 0
+  const counted = async function* (pages: AsyncIterable<Row[]>) {
+    for await (const page of pages) {
+      signal.throwIfAborted()
+      yield page
+      rows += page.length
+      await progress(rows)
+    }
+  }
+  const pieces = writtenRows({ format, timeZone, shape }, counted(walk.pages()))
+  const size = await files.put(exportKey(organizationId, id), pieces, FILE_BYTES_MAX)
+  return { processed: rows, result: { rows, size } }
+}
