@@ -160,7 +160,8 @@ const bodyOfOwn = ({ world, document }: Walk, operation: Operation, own: Person)
 
 const bodies = async (t: Test, walk: Walk): Promise<void> => {
   const { operations, document, outsider, limited } = walk
-  for (const operation of operations.filter(({ operationId, body }) => body && !PUBLIC.includes(operationId))) {
+  const isJson = (body: Operation['body']): boolean => body !== undefined && !body.type.startsWith('multipart/')
+  for (const operation of operations.filter(({ operationId, body }) => isJson(body) && !PUBLIC.includes(operationId))) {
     for (const pointer of referencesIn(operation.body?.schema, document)) {
       const name = memberOf(pointer)
       if (pointer === '/_id') await idTaken(t, walk, operation)

@@ -79,10 +79,13 @@ const recordShape = async (tables: TableStore, caller: UserCaller, question: Exp
   const columns = names.map((said): ExportColumn => {
     const isMember = RECORD_MEMBERS.includes(said)
     const name = isMember ? said : bare(said)
-    const valueOf = (row: Row): Json | undefined =>
+    const readValue = (row: Row): Json | undefined =>
       isMember ? (row[name] as Json) : (row.values as JsonObject | undefined)?.[name]
     const isTime = isMember ? TIMES.has(name) : times.has(name)
-    return { title: titleOf(question, said), cell: (row) => (isTime ? timeCell(valueOf(row)) : cellOf(valueOf(row))) }
+    return {
+      title: titleOf(question, said),
+      cell: (row) => (isTime ? timeCell(readValue(row)) : cellOf(readValue(row))),
+    }
   })
   return {
     name: type.name,
@@ -107,10 +110,10 @@ const taskShape = async (tables: TableStore, caller: UserCaller, question: Expor
   const names = question.fields ?? [...TASK_FIELDS, ...own]
   const columns = names.map((name): ExportColumn => {
     const path = name.split('.')
-    const valueOf = (row: Row): Json | undefined => valueIn(row as JsonObject, path)
+    const readValue = (row: Row): Json | undefined => valueIn(row as JsonObject, path)
     return {
       title: titleOf(question, name),
-      cell: (row) => (TIMES.has(name) ? timeCell(valueOf(row)) : cellOf(valueOf(row))),
+      cell: (row) => (TIMES.has(name) ? timeCell(readValue(row)) : cellOf(readValue(row))),
     }
   })
   const members = [...new Set([...names.map((name) => name.split('.')[0]), ...placeMembers(question)])]
