@@ -38,8 +38,7 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
-test('docs/integrate.md, automations.md, reports.md, routing.md and devices.md run exactly as they are pasted, each in one session', {
-test('docs/integrate.md, automations.md, reports.md, devices.md and import.md run exactly as they are pasted, each in one session', {
+test('docs/integrate.md, automations.md, reports.md, routing.md, devices.md and import.md run exactly as they are pasted, each in one session', {
   skip: missing === undefined ? false : `needs ${missing}`,
   timeout: 900_000,
 }, async (t) => {

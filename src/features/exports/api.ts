@@ -45,11 +45,12 @@ export const exportRoutes = (services: ExportServices): Route[] => [
   fileRoute(services),
 ]
 
-const OTHERS = Object.fromEntries(
-  Object.values(MEDIA_TYPES)
-    .filter((type) => type !== MEDIA_TYPES.csv)
-    .map((type) => [type, undefined]),
-)
+const OTHERS = {
+  [MEDIA_TYPES.xlsx]: undefined,
+  [MEDIA_TYPES.json]: { type: 'array', items: { type: 'object', additionalProperties: true } },
+  [MEDIA_TYPES.geojson]: undefined,
+  [MEDIA_TYPES.gpx]: undefined,
+}
 
 const asking = (kind: ExportKind) =>
   kind === 'data'
@@ -256,9 +257,9 @@ const fileRoute = ({ tables, files, keyring }: ExportServices): Route =>
     query: {
       type: 'object',
       properties: {
-        organization: { type: 'string', format: 'uuid' },
-        expires: { type: 'integer', minimum: 0 },
-        signature: { type: 'string', maxLength: 100 },
+        organization: { type: 'string', format: 'uuid', description: 'As the path has it.' },
+        expires: { type: 'integer', minimum: 0, description: 'Until when, ms since the epoch.' },
+        signature: { type: 'string', maxLength: 100, description: 'Says that the service made the path.' },
       },
       additionalProperties: false,
     },

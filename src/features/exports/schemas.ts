@@ -36,6 +36,7 @@ export const DATA_BODY: JsonSchema = {
   title: 'DataExport',
   type: 'object',
   properties: { dataTypeId: { ...UUID, description: 'Left out, that of the config.' }, ...COMMON },
+  required: [],
   additionalProperties: false,
 }
 
@@ -43,6 +44,7 @@ export const TASK_BODY: JsonSchema = {
   title: 'TaskExport',
   type: 'object',
   properties: COMMON,
+  required: [],
   additionalProperties: false,
 }
 
