@@ -49,11 +49,11 @@ try {
   await page.goto(url)
   await page.fill('input[name=email]', LOGIN.email)
   await page.fill('input[name=password]', LOGIN.password)
-  await page.click('#login button')
+  await page.getByRole('button', { name: 'Sign in' }).click()
   await replayed
-  await page.click('#trackers li:nth-child(5)')
-  await page.waitForFunction(() => document.getElementById('trail').textContent.includes('km'))
-  await page.waitForFunction(() => document.querySelector('#crossings time') !== null)
+  await page.getByRole('list', { name: 'Trackers' }).getByRole('button').nth(4).click()
+  await page.locator('.drawer').getByText('points in the last hour').waitFor()
+  await page.getByRole('list', { name: 'Events' }).locator('time').first().waitFor()
   await sleep(3_000) // the map has moved and is drawn
   await page.screenshot({ path: target })
 } finally {

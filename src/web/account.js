@@ -30,7 +30,8 @@ const PAGES = {
   },
 }
 
-/** What `sign-in.js` looks for. */
+/** What the console looks for: the answer of a link that signs in, and whether there is a session's cookie. */
+const HAS_COOKIE = 'waymark-session'
 const HANDED = 'waymark-signed-in'
 
 const byId = (id) => document.getElementById(id)
@@ -52,7 +53,11 @@ byId('login').addEventListener('submit', async (event) => {
   event.preventDefault()
   byId('problem').textContent = ''
   const sent = [...new FormData(event.target)].filter(([name, value]) => name in page.fields && value !== '')
-  const body = { ...(token === null ? {} : { token }), ...Object.fromEntries(sent) }
+  const body = {
+    ...(token === null ? {} : { token }),
+    ...(page.signsIn && { session: 'cookie' }),
+    ...Object.fromEntries(sent),
+  }
   try {
     const answer = await post(page.path, body)
     if (!answer.status) throw new Error(answer.message)
@@ -68,6 +73,7 @@ byId('login').addEventListener('submit', async (event) => {
 /** The answer is that of a login: the page at `/` takes it out of this tab and goes on from there. */
 function goOn(answer) {
   sessionStorage.setItem(HANDED, JSON.stringify(answer))
+  localStorage.setItem(HAS_COOKIE, 'yes')
   location.replace('/')
 }
 

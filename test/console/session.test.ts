@@ -1,15 +1,8 @@
-import AxeBuilder from 'axe-core'
 import { test } from 'tap'
+import { axe } from '../support/axe.ts'
 import { skip } from '../support/browser.ts'
 import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { ask, type Json, until } from '../support/service.ts'
-
-const axe = async (page: { evaluate(code: string): Promise<unknown> }): Promise<string[]> => {
-  // By the debugger, which the content policy of the page does not concern.
-  await page.evaluate(AxeBuilder.source)
-  const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as Json
-  return violations.flatMap(({ id, nodes }: Json) => nodes.map(({ html }: Json) => `${id}: ${html.slice(0, 160)}`))
-}
+import { ask, until } from '../support/service.ts'
 
 test('a reader stays signed in, looks back at a day, and signs out', { skip, timeout: 900_000 }, async (t) => {
   const { service, token, login, gateway } = await openConsoleWorld(t)
@@ -67,6 +60,11 @@ test('a reader stays signed in, looks back at a day, and signs out', { skip, tim
 
   await page.getByRole('button', { name: 'Account' }).click()
   t.same(await axe(page), [], 'the menu')
+  await page.getByLabel('Language').selectOption('العربية')
+  await page.getByRole('list', { name: 'أجهزة التتبّع' }).waitFor()
+  t.equal(await page.getAttribute('html', 'dir'), 'rtl')
+  t.same(await axe(page), [], 'from right to left')
+  await page.getByLabel('اللغة').selectOption('English')
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.reload()

@@ -4,8 +4,6 @@ interface PageSettings {
   demoLogin?: { email: string; password: string }
   staleAfterMs: number
   offlineAfterMs: number
-  /** The service has a base map. */
-  hasBaseMap?: boolean
 }
 
 const DEFAULTS: PageSettings = { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 }

@@ -1,9 +1,8 @@
 // Texts of the page, by key. English is part of the first view; others are loaded when they are chosen.
-import { en, type TextKey } from './en.ts'
+import { en, type TextKey, type Texts } from './en.ts'
 
 export const LANGUAGES = { en: 'English', pl: 'Polski', de: 'Deutsch', ar: 'العربية' }
 export type Language = keyof typeof LANGUAGES
-export type Texts = { [key in TextKey]: string }
 
 const LOADERS: { [language in Exclude<Language, 'en'>]: () => Promise<Texts> } = {
   pl: async () => (await import('./pl.ts')).pl,

@@ -5,7 +5,7 @@ import { session } from '../app/session.svelte.ts'
 import type { Fence } from '../map/fence-features.ts'
 import { EventFeed } from './event-feed.svelte.ts'
 import { Fleet, STATES } from './fleet.ts'
-import type { Connection, FromWorker, ToWorker } from './messages.ts'
+import type { Connection, FromWorker, LiveEvent, ToWorker } from './messages.ts'
 
 const LIVE_PATH = '/api/v3/live'
 const SHOW_MS = 200
@@ -28,6 +28,8 @@ class LiveStore {
   tick = $state(0)
   /** Rises each second: ages are told by it. */
   now = $state(serverNow())
+  /** Rises with each notification. */
+  notified = $state(0)
   connection = $state<Connection>('connecting')
   lostAt = $state(0)
   isLoaded = $state(false)
@@ -73,7 +75,7 @@ class LiveStore {
   }
 
   #open(interval: number): void {
-    const channels = ['positions', 'geofence', 'trip']
+    const channels = ['positions', 'geofence', 'trip', 'notification']
     const url = `${location.origin.replace('http', 'ws')}${LIVE_PATH}`
     this.#tell({ type: 'open', url, token: session.token!, subscription: { channels, interval } })
   }
@@ -89,9 +91,19 @@ class LiveStore {
       this.fleet.remove(message.gone)
       this.isLoaded = true
       this.#showSoon()
-    } else if (message.type === 'events') this.feed.take(message.events, this.fleet)
+    } else if (message.type === 'events') this.#takeEvents(message.events)
     else if (message.type === 'gap') void this.feed.load()
     else this.#connected(message.connection)
+  }
+
+  #takeEvents(events: LiveEvent[]): void {
+    const told = events.filter(({ channel }) => channel === 'notification')
+    this.notified += told.length
+    if (told.length < events.length)
+      this.feed.take(
+        events.filter((event) => !told.includes(event)),
+        this.fleet,
+      )
   }
 
   #connected(connection: Connection): void {

@@ -7,7 +7,7 @@ import type { Fleet } from '../live/fleet.ts'
 import { type Cluster, clustered } from './clusters.ts'
 import { type Fence, fenceFeature } from './fence-features.ts'
 import type { Position } from './geometry.ts'
-import { overlays, PALETTES, type SourceName, styleOf, type Theme } from './style.ts'
+import { layersOf, PALETTES, type SourceName, styleOf, type Theme } from './style.ts'
 import { TrackerLayer } from './tracker-layer.ts'
 
 const CLUSTER_FROM = 300
@@ -76,8 +76,7 @@ export class MapView {
 
   setTheme(theme: Theme): void {
     const palette = PALETTES[theme]
-    this.map.setPaintProperty('ground', 'background-color', palette.ground)
-    for (const { id, paint } of overlays(palette))
+    for (const { id, paint } of layersOf(palette))
       for (const [name, value] of Object.entries(paint ?? {}))
         this.map.setPaintProperty(id, name as never, value as never)
     this.trackers.colors = palette.trackers

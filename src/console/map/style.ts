@@ -1,11 +1,14 @@
 // What the map is drawn of, light and dark.
 import type { LayerSpecification, StyleSpecification } from 'maplibre-gl'
+import { FONT, groundLabels, groundLayers, groundSource } from './ground.ts'
 import type { Color, TrackerColors } from './tracker-layer.ts'
 
 export type Theme = 'light' | 'dark'
 
 export interface Palette {
   ground: string
+  /** Of names that matter less. */
+  faint: string
   water: string
   border: string
   road: string
@@ -22,6 +25,7 @@ const rgb = (hex: string): Color => [1, 3, 5].map((at) => Number.parseInt(hex.sl
 export const PALETTES: { [theme in Theme]: Palette } = {
   light: {
     ground: '#f3f1ec',
+    faint: '#6d6675',
     water: '#bcd7e8',
     border: '#a59fb3',
     road: '#b9b1a4',
@@ -38,6 +42,7 @@ export const PALETTES: { [theme in Theme]: Palette } = {
   },
   dark: {
     ground: '#17202c',
+    faint: '#8796ab',
     water: '#0c1622',
     border: '#4c5a70',
     road: '#3c536f',
@@ -54,7 +59,6 @@ export const PALETTES: { [theme in Theme]: Palette } = {
   },
 }
 
-export const FONT = ['system-ui', 'sans-serif']
 const EMPTY = { type: 'FeatureCollection' as const, features: [] }
 export const SOURCES = ['paths', 'fences', 'fence-labels', 'trail', 'draft', 'handles', 'clusters', 'names'] as const
 export type SourceName = (typeof SOURCES)[number]
@@ -116,8 +120,9 @@ const text = (id: string, source: string, size: number, palette: Palette, offset
     paint: { 'text-color': palette.text, 'text-halo-color': palette.halo, 'text-halo-width': 1.6 },
   }) as LayerSpecification
 
-/** Layers above the ground, from the bottom up; trackers come between `clusters` and `names`. */
-export const overlays = (palette: Palette): LayerSpecification[] => [
+/** Layers from the bottom up; trackers come below `clusters`. */
+export const layersOf = (palette: Palette): LayerSpecification[] => [
+  ...groundLayers(palette),
   {
     id: 'paths',
     source: 'paths',
@@ -128,6 +133,7 @@ export const overlays = (palette: Palette): LayerSpecification[] => [
       'line-width': ['interpolate', ['linear'], ['zoom'], 9, 0.8, 15, 3],
     },
   },
+  ...groundLabels(palette),
   ...fenceLayers('fences', palette.fence),
   {
     id: 'trail',
@@ -167,6 +173,9 @@ export const overlays = (palette: Palette): LayerSpecification[] => [
 
 export const styleOf = (palette: Palette): StyleSpecification => ({
   version: 8,
-  sources: Object.fromEntries(SOURCES.map((name) => [name, { type: 'geojson', data: EMPTY }])),
-  layers: [{ id: 'ground', type: 'background', paint: { 'background-color': palette.ground } }, ...overlays(palette)],
+  sources: {
+    base: groundSource(),
+    ...Object.fromEntries(SOURCES.map((name) => [name, { type: 'geojson' as const, data: EMPTY }])),
+  },
+  layers: layersOf(palette),
 })

@@ -1,0 +1,198 @@
+// A geofence that is being drawn or changed: its shape, the handles that one drags, and what is sent.
+import type { Feature } from 'geojson'
+import { type Fence, fenceFeature, type FenceShape } from '../map/fence-features.ts'
+import { destination, distance, type Position } from '../map/geometry.ts'
+import type { Pointing } from '../map/map-view.ts'
+
+export type Kind = 'polygon' | 'circle' | 'corridor'
+
+const RADIUS_METERS = 300
+const WIDTH_METERS = 60
+const CORNERS_MIN = { polygon: 3, corridor: 2, circle: 0 }
+const DIGITS = 7
+
+interface Handle {
+  kind: 'corner' | 'middle' | 'center' | 'radius'
+  ring: number
+  index: number
+}
+
+export class Draft {
+  kind: Kind
+  /** Of the fence that is changed; undefined for a new one. */
+  id: string | undefined
+  version: number | undefined
+  name = $state('')
+  geofenceGroupId = $state('')
+  isActive = $state(true)
+  center = $state<Position>()
+  radius = $state(RADIUS_METERS)
+  width = $state(WIDTH_METERS)
+  /** Open rings of a polygon, its holes after the first; the line of a corridor. */
+  rings = $state.raw<Position[][]>([[]])
+  /** Clicks on the map add corners. */
+  isAdding = $state(true)
+  #dragged: Handle | undefined
+  #hasMoved = false
+
+  constructor(kind: Kind) {
+    this.kind = kind
+  }
+
+  /** Undefined for shapes that are changed elsewhere: several polygons in one geofence. */
+  static of(fence: Fence): Draft | undefined {
+    const { geometry, center } = fence
+    if (geometry?.type === 'MultiPolygon') return undefined
+    const draft = new Draft(center !== undefined ? 'circle' : geometry?.type === 'LineString' ? 'corridor' : 'polygon')
+    draft.id = fence._id
+    draft.version = fence.version
+    draft.name = fence.name
+    draft.geofenceGroupId = fence.geofenceGroupId
+    draft.isActive = fence.isActive
+    draft.isAdding = false
+    if (center !== undefined) draft.center = [center.lng, center.lat]
+    draft.radius = fence.radius ?? RADIUS_METERS
+    draft.width = fence.width ?? WIDTH_METERS
+    if (geometry?.type === 'LineString') draft.rings = [geometry.coordinates as Position[]]
+    if (geometry?.type === 'Polygon')
+      draft.rings = (geometry.coordinates as Position[][]).map((ring) => ring.slice(0, -1))
+    return draft
+  }
+
+  get isComplete(): boolean {
+    if (this.kind === 'circle') return this.center !== undefined && this.radius > 0
+    return this.rings.every((ring) => ring.length >= CORNERS_MIN[this.kind])
+  }
+
+  /** As the service takes it. */
+  get shape(): FenceShape {
+    if (this.kind === 'circle') {
+      const [lng, lat] = this.center ?? [0, 0]
+      return { center: { lat, lng }, radius: this.radius }
+    }
+    if (this.kind === 'corridor')
+      return { geometry: { type: 'LineString', coordinates: this.rings[0] }, width: this.width }
+    return { geometry: { type: 'Polygon', coordinates: this.rings.map((ring) => [...ring, ring[0]!]) } }
+  }
+
+  /** What the map shows of it. */
+  features(): { shape: Feature[]; handles: Feature[] } {
+    const drawn = this.#preview()
+    const found = drawn === undefined ? undefined : fenceFeature(drawn)
+    return { shape: found === undefined ? [] : [found.feature], handles: this.#handles() }
+  }
+
+  /** Answers whether the map is to leave the pointer to it. */
+  point({ type, position, handle }: Pointing): boolean {
+    const at = position.map((degrees) => Number(degrees.toFixed(DIGITS))) as Position
+    if (type === 'down' && handle !== undefined) {
+      this.#dragged = handle as unknown as Handle
+      this.#hasMoved = false
+      if (this.#dragged.kind === 'middle') this.#insert(this.#dragged, at)
+      return true
+    }
+    if (type === 'move' && this.#dragged !== undefined) {
+      this.#hasMoved = true
+      this.#drag(this.#dragged, at)
+      return true
+    }
+    if (type === 'up') {
+      const was = this.#dragged !== undefined
+      this.#dragged = undefined
+      return was
+    }
+    if (type !== 'click') return false
+    const isEndOfDrag = this.#hasMoved || handle !== undefined
+    this.#hasMoved = false
+    if (!isEndOfDrag && this.isAdding) this.add(at)
+    return true
+  }
+
+  add(at: Position): void {
+    if (this.kind === 'circle') {
+      this.center = at
+      this.isAdding = false
+    } else this.#put(0, [...this.rings[0]!, at])
+  }
+
+  removeLast(): void {
+    const at = this.rings.length - 1
+    const ring = this.rings[at]!.slice(0, -1)
+    if (ring.length === 0 && at > 0) this.rings = this.rings.slice(0, -1)
+    else this.#put(at, ring)
+  }
+
+  /** Corners as lines of latitude and longitude; rings are separated by an empty line. */
+  get text(): string {
+    return this.rings.map((ring) => ring.map(([lng, lat]) => `${lat}, ${lng}`).join('\n')).join('\n\n')
+  }
+
+  /** Answers the line that is no corner, if any; nothing changes then. */
+  setText(text: string): string | undefined {
+    const rings: Position[][] = []
+    for (const block of text.trim().split(/\n\s*\n/)) {
+      const ring: Position[] = []
+      for (const line of block.split('\n')) {
+        const [lat, lng, ...more] = line
+          .split(/[,;\s]+/)
+          .filter(Boolean)
+          .map(Number)
+        const isPlace = lat !== undefined && lng !== undefined && Math.abs(lat) <= 90 && Math.abs(lng) <= 180
+        if (!isPlace || more.length > 0) return line
+        ring.push([lng, lat])
+      }
+      rings.push(ring)
+    }
+    this.rings = this.kind === 'corridor' ? rings.slice(0, 1) : rings
+    return undefined
+  }
+
+  #preview(): FenceShape | undefined {
+    if (this.isComplete) return this.shape
+    const ring = this.rings[0]!
+    if (this.kind === 'circle' || ring.length < 2) return undefined
+    return { geometry: { type: 'LineString', coordinates: ring }, width: this.kind === 'corridor' ? this.width : 0 }
+  }
+
+  #handles(): Feature[] {
+    const feature = (handle: Handle, coordinates: Position): Feature => ({
+      type: 'Feature',
+      properties: handle,
+      geometry: { type: 'Point', coordinates },
+    })
+    if (this.kind === 'circle') {
+      if (this.center === undefined) return []
+      return [
+        feature({ kind: 'center', ring: 0, index: 0 }, this.center),
+        feature({ kind: 'radius', ring: 0, index: 0 }, destination(this.center, 90, this.radius)),
+      ]
+    }
+    const found: Feature[] = []
+    this.rings.forEach((corners, ring) => {
+      const last = this.kind === 'polygon' && corners.length > 2 ? corners.length : corners.length - 1
+      for (let i = 0; i < last; i++)
+        found.push(
+          feature({ kind: 'middle', ring, index: i + 1 }, middle(corners[i]!, corners[(i + 1) % corners.length]!)),
+        )
+      corners.forEach((corner, index) => void found.push(feature({ kind: 'corner', ring, index }, corner)))
+    })
+    return found
+  }
+
+  #insert(handle: Handle, at: Position): void {
+    this.#put(handle.ring, this.rings[handle.ring]!.toSpliced(handle.index, 0, at))
+    this.#dragged = { ...handle, kind: 'corner' }
+  }
+
+  #drag({ kind, ring, index }: Handle, at: Position): void {
+    if (kind === 'center') this.center = at
+    else if (kind === 'radius') this.radius = Math.max(1, Math.round(distance(this.center!, at)))
+    else this.#put(ring, this.rings[ring]!.with(index, at))
+  }
+
+  #put(at: number, ring: Position[]): void {
+    this.rings = this.rings.with(at, ring)
+  }
+}
+
+const middle = ([lng1, lat1]: Position, [lng2, lat2]: Position): Position => [(lng1 + lng2) / 2, (lat1 + lat2) / 2]

@@ -1,0 +1,72 @@
+// The ground below everything: the base map that the service ships. Its tiles hold land, water, borders, countries and cities.
+import type { LayerSpecification, SourceSpecification } from 'maplibre-gl'
+import type { Palette } from './style.ts'
+
+/** Tiles end here; nearer, the map shows the last ones larger. */
+const ZOOM_MAX = 6
+export const FONT = ['system-ui', 'sans-serif']
+
+export const groundSource = (): SourceSpecification => ({
+  type: 'vector',
+  tiles: [`${location.origin}/api/v3/tiles/base/{z}/{x}/{y}`],
+  maxzoom: ZOOM_MAX,
+  attribution: 'Natural Earth · GeoNames, CC BY 4.0',
+})
+
+const label = (
+  id: string,
+  layer: string,
+  palette: Palette,
+  more: { filter?: unknown; minzoom?: number; maxzoom?: number; size: unknown; bold?: boolean },
+): LayerSpecification =>
+  ({
+    id,
+    source: 'base',
+    'source-layer': layer,
+    type: 'symbol',
+    ...(more.filter !== undefined && { filter: more.filter }),
+    ...(more.minzoom !== undefined && { minzoom: more.minzoom }),
+    ...(more.maxzoom !== undefined && { maxzoom: more.maxzoom }),
+    layout: {
+      'text-field': ['get', 'name'],
+      'text-font': FONT,
+      'text-size': more.size,
+      'text-max-width': 8,
+      ...(layer === 'cities' && { 'symbol-sort-key': ['-', ['get', 'population']] }),
+      ...(layer === 'countries' && { 'text-transform': 'uppercase', 'text-letter-spacing': 0.12 }),
+    },
+    paint: {
+      'text-color': more.bold ? palette.text : palette.faint,
+      'text-halo-color': palette.ground,
+      'text-halo-width': 1.4,
+    },
+  }) as LayerSpecification
+
+export const groundLayers = (palette: Palette): LayerSpecification[] => [
+  { id: 'water', type: 'background', paint: { 'background-color': palette.water } },
+  { id: 'land', source: 'base', 'source-layer': 'land', type: 'fill', paint: { 'fill-color': palette.ground } },
+  { id: 'lakes', source: 'base', 'source-layer': 'lakes', type: 'fill', paint: { 'fill-color': palette.water } },
+  {
+    id: 'rivers',
+    source: 'base',
+    'source-layer': 'rivers',
+    type: 'line',
+    paint: { 'line-color': palette.water, 'line-width': ['interpolate', ['linear'], ['zoom'], 3, 0.6, 12, 3] },
+  },
+  {
+    id: 'borders',
+    source: 'base',
+    'source-layer': 'borders',
+    type: 'line',
+    paint: { 'line-color': palette.border, 'line-width': 1, 'line-dasharray': [4, 2] },
+  },
+]
+
+/** Names of the ground, above the streets and below all that is the reader's own. */
+export const groundLabels = (palette: Palette): LayerSpecification[] => [
+  label('countries', 'countries', palette, { maxzoom: 7, size: 11 }),
+  label('cities', 'cities', palette, {
+    size: ['interpolate', ['linear'], ['get', 'population'], 20_000, 11, 3_000_000, 15],
+    bold: true,
+  }),
+]
