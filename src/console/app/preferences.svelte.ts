@@ -1,5 +1,5 @@
 // What the reader has chosen for this browser. Where storage is denied it holds for this visit.
-import type { Theme } from '../map/style.ts'
+import type { Theme } from '../map/palette.ts'
 
 const KEY = 'waymark-console'
 

@@ -1,6 +1,6 @@
 // The ground below everything: the base map that the service ships. Its tiles hold land, water, borders, countries and cities.
 import type { LayerSpecification, SourceSpecification } from 'maplibre-gl'
-import type { Palette } from './style.ts'
+import type { Palette } from './palette.ts'
 
 /** Tiles end here; nearer, the map shows the last ones larger. */
 const ZOOM_MAX = 6

@@ -7,7 +7,8 @@ import type { Fleet } from '../live/fleet.ts'
 import { type Cluster, clustered } from './clusters.ts'
 import { type Fence, fenceFeature } from './fence-features.ts'
 import type { Position } from './geometry.ts'
-import { layersOf, PALETTES, type SourceName, styleOf, type Theme } from './style.ts'
+import { PALETTES, type Theme } from './palette.ts'
+import { layersOf, type SourceName, styleOf } from './style.ts'
 import { TrackerLayer } from './tracker-layer.ts'
 
 const CLUSTER_FROM = 300
