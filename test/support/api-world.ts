@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { imported } from './import-calls.ts'
 import { mailsIn, tokenIn } from './read-mail.ts'
@@ -192,6 +193,7 @@ export const openApiWorld = async (service: Service): Promise<ApiWorld> => {
       dataTypeId: dataType._id,
       dataId: record._id,
       name: 'Customers',
+      'name:getPageAsset': readdirSync('dist/console/assets').find((name) => name.endsWith('.css'))!,
       flowId: flow._id,
       taskId: task._id,
       scheduleId: schedule._id,
