@@ -3,6 +3,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import { joined, type JsonObject } from '../../kernel/json.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { changedValues, valuesCheck } from '../../kit/resource/values-check.ts'
+import { assertExists, assertHubs } from '../../kit/resource/references.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { withDefaults } from '../../kit/resource/declaration.ts'
@@ -99,9 +100,13 @@ export class RoutingWriter implements ResourceWrites {
     known: ReadonlySet<string>,
   ): Promise<string[]> {
     const { tables } = this.services
+    const hubId = String(values.hubId).toLowerCase()
+    // What is wrong with the hub is said first: vehicles and tasks are judged by it.
+    await assertExists(tables, 'hubs', organizationId, hubId, '/hubId')
+    if (caller !== undefined) assertHubs(caller, { hubId }, 'hubId')
     const taskIds = taskIdsOf(values)
     if (taskIds.length > TASKS_MAX) throw invalid('/routes', `must not have more than ${TASKS_MAX} tasks in all`)
-    await assertPlan(tables, { ...values, hubId: String(values.hubId).toLowerCase(), organizationId, caller }, known)
+    await assertPlan(tables, { ...values, hubId, organizationId, caller }, known)
     await assertFree(tables, organizationId, id, taskIds)
     return taskIds
   }
