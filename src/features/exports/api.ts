@@ -47,7 +47,7 @@ export const exportRoutes = (services: ExportServices): Route[] => [
 
 const OTHERS = {
   [MEDIA_TYPES.xlsx]: undefined,
-  [MEDIA_TYPES.json]: { type: 'array', items: { type: 'object', additionalProperties: true } },
+  [MEDIA_TYPES.json]: { description: 'The rows as the list answers them, in an array.' },
   [MEDIA_TYPES.geojson]: undefined,
   [MEDIA_TYPES.gpx]: undefined,
 }
