@@ -1,4 +1,5 @@
 import { TIME_MS_MAX } from '../../kernel/schema.ts'
+import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
 import { Rule, ruleFault } from './recurrence-rule.ts'
 
 /** When a schedule is due. */
@@ -134,41 +135,15 @@ class WallClock {
   private offsetOf(atMs: number): number {
     const day = Math.floor(atMs / DAY_MS)
     const offsetMs = this.offsetAtStartOf(day)
-    return offsetMs === this.offsetAtStartOf(day + 1) ? offsetMs : zoneOffsetOf(atMs, this.timeZone)
+    return offsetMs === this.offsetAtStartOf(day + 1) ? offsetMs : zoneOffsetAt(atMs, this.timeZone)
   }
 
   private offsetAtStartOf(day: number): number {
     let offsetMs = this.offsetsMs.get(day)
     if (offsetMs === undefined) {
-      offsetMs = zoneOffsetOf(day * DAY_MS, this.timeZone)
+      offsetMs = zoneOffsetAt(day * DAY_MS, this.timeZone)
       this.offsetsMs.set(day, offsetMs)
     }
     return offsetMs
   }
-}
-
-const formats = new Map<string, Intl.DateTimeFormat>()
-const FORMATS_MAX = 500
-
-/** ms by which the clocks of a zone are ahead of UTC. */
-const zoneOffsetOf = (atMs: number, timeZone: string): number => {
-  let format = formats.get(timeZone)
-  if (format === undefined) {
-    if (formats.size >= FORMATS_MAX) formats.clear()
-    format = new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-    })
-    formats.set(timeZone, format)
-  }
-  const parts: { [type: string]: number } = {}
-  for (const { type, value } of format.formatToParts(atMs)) parts[type] = Number(value)
-  const wall = Date.UTC(parts.year, parts.month - 1, parts.day, parts.hour, parts.minute, parts.second)
-  return wall - Math.floor(atMs / 1000) * 1000
 }

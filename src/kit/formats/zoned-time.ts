@@ -1,26 +1,7 @@
+import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
+
 const QUARTER_MS = 900_000
 const CACHED_MAX = 100_000
-
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-const formatOf = (timeZone: string): Intl.DateTimeFormat => {
-  let format = formats.get(timeZone)
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-US', {
-      timeZone,
-      hourCycle: 'h23',
-      year: 'numeric',
-      month: 'numeric',
-      day: 'numeric',
-      hour: 'numeric',
-      minute: 'numeric',
-      second: 'numeric',
-      era: 'short',
-    })
-    formats.set(timeZone, format)
-  }
-  return format
-}
 
 /** A time zone, asked often: the answer of a quarter of an hour is remembered, within which no zone changes. */
 export class ZonedTime {
@@ -30,7 +11,7 @@ export class ZonedTime {
   /** @throws RangeError for a name that is none */
   constructor(timeZone: string) {
     this.timeZone = timeZone
-    formatOf(timeZone)
+    zoneOffsetAt(0, timeZone)
   }
 
   /** How many ms local time is ahead of UTC at a moment. */
@@ -40,7 +21,7 @@ export class ZonedTime {
     const known = this.offsets.get(quarter)
     if (known !== undefined) return known
     if (this.offsets.size >= CACHED_MAX) this.offsets.clear()
-    const offset = this.compute(quarter * QUARTER_MS)
+    const offset = zoneOffsetAt(quarter * QUARTER_MS, this.timeZone)
     this.offsets.set(quarter, offset)
     return offset
   }
@@ -74,16 +55,6 @@ export class ZonedTime {
       else high = middle
     }
     return Math.ceil(low / 1_000) * 1_000
-  }
-
-  private compute(atMs: number): number {
-    const parts: { [type: string]: string } = {}
-    for (const { type, value } of formatOf(this.timeZone).formatToParts(atMs)) parts[type] = value
-    const year = parts.era === 'BC' ? 1 - Number(parts.year) : Number(parts.year)
-    const local = new Date(0)
-    local.setUTCFullYear(year, Number(parts.month) - 1, Number(parts.day))
-    local.setUTCHours(Number(parts.hour), Number(parts.minute), Number(parts.second))
-    return local.getTime() - Math.floor(atMs / 1_000) * 1_000
   }
 }
 
