@@ -88,6 +88,13 @@ export class Recreate {
     this.insert(Math.min(this.absentCount, ABSENT_TRIED_MAX))
   }
 
+  /** Whether every route that the step changed keeps its limits. */
+  isValid(): boolean {
+    const { log, routes } = this
+    for (let at = 0; at < this.logEnd; at += log[at + 1] + 2) if (!routes.isValid(log[at])) return false
+    return true
+  }
+
   undo(): void {
     const { log, routes } = this
     for (let at = 0; at < this.logEnd; at += log[at + 1] + 2)

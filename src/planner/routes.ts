@@ -139,6 +139,18 @@ export class Routes {
     return lasts <= durationMax + 1e-6
   }
 
+  /** Whether a route keeps its limits: without a task that was on the way, another way may be longer. */
+  isValid(vehicle: number): boolean {
+    const { to, distanceMax, durationMax } = this.vehicles[vehicle]
+    const end = this.endOf(vehicle)
+    if (this.sizes[vehicle] === 0) return true
+    if (this.distancesOf[vehicle] > distanceMax + 1e-6) return false
+    if (!this.hasTimes) return true
+    for (let node = this.next[this.firstOf(vehicle)]; node !== end; node = this.next[node])
+      if (this.departs[node] - this.duration[node] > this.to[node] + 1e-6) return false
+    return this.departs[end] <= to + 1e-6 && this.lastsFor(vehicle) <= durationMax + 1e-6
+  }
+
   /** The tasks of a route in their order, into an array from an index on. @returns how many. */
   copyTo(vehicle: number, target: Int32Array, begin: number): number {
     let index = begin

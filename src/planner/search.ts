@@ -65,7 +65,7 @@ class Search {
       recreate.insertSome()
       const next = this.total()
       const temperature = unit * HOTTEST * (COLDEST / HOTTEST) ** used
-      if (next < cost - temperature * Math.log(random.next())) {
+      if (next < cost - temperature * Math.log(random.next()) && recreate.isValid()) {
         cost = next
         if (next < this.bestCost - 1e-9) this.keep(next)
       } else recreate.undo()

@@ -193,7 +193,10 @@ const randomProblem = (random: () => number, count = 1 + Math.floor(random() * 2
       capacity: chance(0.7) ? [5 + whole(30), 5 + whole(30)] : [10],
       from,
       to: limit(0.8, from + 300 + whole(1_500)),
-      breaks: Array.from({ length: whole(3) }, () => ({ from: 200 + whole(600), to: 400 + whole(600) })),
+      breaks: Array.from({ length: whole(3) }, () => {
+        const begin = 200 + whole(600)
+        return { from: begin, to: begin + whole(300) }
+      }),
       tags: some(),
       pace: 0.5 + random(),
       cost: { fixed: whole(100), perDistance: random() * 2, perSecond: chance(0.5) ? random() : 0 },
