@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ROLES, type Config } from './config.ts'
+import type { Config } from './config.ts'
+import { ROLES } from './config-flags.ts'
 import { isEmbedded } from './engine-urls.ts'
 import { lockDataFolder } from './engines/data-folder.ts'
 import { closeDataFolder } from './engines/file-modes.ts'

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { JsonObject } from '../../src/kernel/json.ts'
 import { idFrom } from '../../src/kit/commands/ids.ts'
-import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
+import { ask, call, type Service, signUp, startService } from '../../test/support/service.ts'
 import { driveHttp, startBare } from './drive-http.ts'
 import { option, round } from './fresh-service.ts'
 import type { HttpPlan } from './http-generator.ts'
+import { caughtUp, IDLE_MS, idleShare, settled } from './at-rest.ts'
 import { bulkRate, summaryTimes } from './office-counts.ts'
 import { waitedMsOf } from './process-figures.ts'
 import { seedRows } from './seed-rows.ts'
@@ -126,30 +127,6 @@ const seed = async (data: string): Promise<Office> => {
     values: (n) => ({ name: `S ${n}` }),
   })
   return { owner: token, clerk: login.token, dataTypeId: type._id, taskIds }
-}
-
-/** Once every consumer has handled what the log has. */
-const caughtUp = async (service: Service): Promise<void> => {
-  const isBehind = /^waymark_consumer_lag_events\{[^}]*\} (?!0$)/m
-  await until('all consumers', async () => !isBehind.test((await call(service, 'GET', '//metrics')).text), 3_600_000)
-}
-
-const IDLE_MS = 20_000
-const SETTLED_SHARE = 0.1
-
-/** Share of one core that the service takes while nobody asks anything. */
-const idleShare = async (service: Service, idleMs: number): Promise<number> => {
-  const spent = async (): Promise<number> =>
-    Number(/^process_cpu_seconds_total (\S+)/m.exec((await call(service, 'GET', '//metrics')).text)?.[1])
-  const before = await spent()
-  await new Promise((resume) => setTimeout(resume, idleMs))
-  return (1_000 * ((await spent()) - before)) / idleMs
-}
-
-/** Once consumers have everything, and the column store has merged what it got: that takes a core, too. */
-const settled = async (service: Service): Promise<void> => {
-  await caughtUp(service)
-  await until('a service at rest', async () => (await idleShare(service, 1_000)) < SETTLED_SHARE, 600_000)
 }
 
 /** How long these pages take that nobody has asked for before, one at a time. */

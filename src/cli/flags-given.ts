@@ -1,4 +1,5 @@
-import { type Config, FLAGS, readConfig } from '../config.ts'
+import { FLAGS } from '../config-flags.ts'
+import { type Config, readConfig } from '../config.ts'
 
 /** The flags of the service as options of another command's line. */
 export const flagOptions = () =>

@@ -1,5 +1,6 @@
 import { debuglog } from 'node:util'
-import { help, readConfig, type Config } from '../config.ts'
+import { help } from '../config-flags.ts'
+import { readConfig, type Config } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
 import { print } from './print.ts'
 import { sentenceOf } from './sentence.ts'

@@ -4,7 +4,8 @@ import type { UserCaller } from '../kernel/caller.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
-import type { ChannelName, LiveEvent } from './live-event.ts'
+import { refusalOf, taskSight } from './channel-permissions.ts'
+import type { LiveEvent } from './live-event.ts'
 import type { LiveHub } from './hub.ts'
 import { readMessage, type SubscribeMessage, wantedOf } from './messages.ts'
 import type { LiveOrganization } from './organization.ts'
@@ -28,29 +29,6 @@ export const liveChannel = (hub: LiveHub, inRollout: (caller: UserCaller) => boo
   accepts: ['user', 'service'],
   open: (socket, caller) => new LiveClient(hub, socket, caller as UserCaller, inRollout),
 })
-
-const PERMISSIONS: { [channel in ChannelName]?: string } = {
-  geofence: 'view/geofence',
-  task: 'view/task',
-  automation: 'view/automation',
-}
-
-/** Whoever lacks the permission hears of their own phone; programs have none. */
-const OWN: readonly ChannelName[] = ['positions', 'trip']
-
-/** Why the caller may not have these channels; undefined when they may. */
-const refusalOf = (channels: Iterable<ChannelName>, caller: UserCaller): string | undefined => {
-  for (const channel of channels) {
-    const isOwn = OWN.includes(channel)
-    const permission = isOwn && caller.isService === true ? 'view/location-history' : PERMISSIONS[channel]
-    if (permission !== undefined && !caller.permissions.has(permission)) return `You lack the permission ${permission}.`
-  }
-  return undefined
-}
-
-/** All of a caller that decides which tasks they see. */
-const taskSight = ({ hubIds, teamIds, permissions }: UserCaller): string =>
-  JSON.stringify([hubIds, teamIds, permissions.has('dispatch/task')])
 
 /** One dashboard: its subscriptions, and what goes to it. */
 class LiveClient implements ChannelConnection, Viewer {

@@ -1,4 +1,4 @@
-import type { Role as RoleName } from '../config.ts'
+import type { Role as RoleName } from '../config-flags.ts'
 import { openPort } from '../ingress/port.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import { tablesOf } from '../kit/consumers/projection.ts'

@@ -25,6 +25,7 @@ test('signing in: back from Microsoft, and with a second factor', { skip, timeou
   const button = (name: string) => page.getByRole('button', { name })
   const problem = page.locator('.problem:not(:empty)')
   const signIn = async (as: string, secret: string): Promise<void> => {
+    await page.context().clearCookies()
     await page.goto('about:blank')
     await page.goto(service.url)
     await page.fill('[name=email]', as)

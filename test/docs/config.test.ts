@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { FLAGS, help, readConfig, variableOf } from '../../src/config.ts'
+import { FLAGS, help, variableOf } from '../../src/config-flags.ts'
+import { readConfig } from '../../src/config.ts'
 
 test('flags win over the environment, and every flag is in the help', async (t) => {
   t.equal(readConfig(['--port', '0'], { WAYMARK_PORT: '9' }).port, 0)

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { LIMITS } from '../../src/config-limits.ts'
-import { FLAGS, readConfig } from '../../src/config.ts'
+import { FLAGS } from '../../src/config-flags.ts'
+import { readConfig } from '../../src/config.ts'
 
 /** Every flag that the service has or will have, with its default (empty: none), as its documents promise them. */
 const PROMISED: { [flag: string]: string } = {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { v7 } from 'uuid'
-import { readConfig, type Role, ROLES } from '../../src/config.ts'
+import { readConfig } from '../../src/config.ts'
+import { type Role, ROLES } from '../../src/config-flags.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import { openFileFolder } from '../../src/engines/file-folder/file-folder.ts'

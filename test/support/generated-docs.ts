@@ -1,5 +1,5 @@
 import { ALARMS, ATTRIBUTES } from '../../src/devices/attributes.ts'
-import { FLAGS, variableOf } from '../../src/config.ts'
+import { FLAGS, variableOf } from '../../src/config-flags.ts'
 import { PERMISSIONS, PREDEFINED_ROLES } from '../../src/features/identity/predefined-roles.ts'
 import { ERRORS } from '../../src/kernel/errors.ts'
 

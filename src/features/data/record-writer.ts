@@ -2,7 +2,7 @@ import { assertNoFaults, Failure, type FieldError, invalid, taken } from '../../
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
-import { pick, type ResourceServices, type UniqueValue } from '../../kit/resource/declaration.ts'
+import type { ResourceServices, UniqueValue } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { ABSENT } from '../../kit/resource/decider.ts'
@@ -13,6 +13,7 @@ import { type AttachedFile, assertFits, assertRoom, filesOf, withNamedFiles } fr
 import type { StoredField } from './fields.ts'
 import { claimKey, isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
 import { RECORD_STREAMS } from './events.ts'
+import { chosen, type Keyed, keyed, withDefaults } from './keyed-values.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
 
@@ -268,41 +269,6 @@ export class RecordWriter implements ResourceWrites {
     return rows.some((row) => row.id !== id)
   }
 }
-
-/** Values by the keys of their fields, and what is wrong with the names that they were sent by. */
-interface Keyed {
-  kept: JsonObject
-  faults: FieldError[]
-}
-
-const keyed = (type: DataTypeRow, values: JsonObject): Keyed => {
-  const names = new Map(type.fields.map((field) => [field.name, field]))
-  const faults: FieldError[] = []
-  const kept: JsonObject = {}
-  for (const [name, value] of Object.entries(values)) {
-    const field = names.get(name.normalize('NFC'))
-    if (field === undefined) faults.push({ path: `/values/${name}`, message: 'is not a field of this data type' })
-    else if (Object.hasOwn(kept, field._id)) faults.push({ path: `/values/${name}`, message: 'is named twice' })
-    else kept[field._id] = value
-  }
-  return { kept, faults }
-}
-
-/** With the defaults of fields that are left out, but for those that keep what they have. */
-const withDefaults = (type: DataTypeRow, { kept, faults }: Keyed, left: readonly StoredField[] = []): Keyed => {
-  const whole = { ...kept }
-  for (const field of type.fields)
-    if (field.default !== undefined && valueIn(kept, field._id) === undefined && !left.includes(field))
-      whole[field._id] = field.default
-  return { kept: whole, faults }
-}
-
-/** Values of these fields alone. */
-const chosen = (values: JsonObject, fields: readonly StoredField[]): JsonObject =>
-  pick(
-    values,
-    fields.map(({ _id }) => _id).filter((key) => Object.hasOwn(values, key)),
-  )
 
 /** @throws Failure invalid with `/field` */
 const fileField = (type: DataTypeRow, name: string) => {

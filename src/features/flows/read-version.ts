@@ -3,7 +3,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { dataOf } from '../../kernel/event.ts'
 import { eventTypes, type ResourceData, rowOf } from '../../kit/commands/declared-event.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import type { RouteParts } from '../../kit/resource/routes.ts'
+import type { RouteParts } from '../../kit/resource/served.ts'
 
 const { created, changed } = eventTypes('flow')
 

@@ -49,23 +49,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     answers: { 200: signInAnswer('Logged in, or asked for the second factor.') },
     handler: (request) => login(context, request),
   }),
-  route<object, { organizationId?: string } | undefined>({
-    method: 'POST',
-    path: '/auth/refresh',
-    operationId: 'refreshToken',
-    summary: 'Exchange the token of the call for a new one',
-    description:
-      'In place of a token, a page of this origin that sends `waymark-client: console` may have the cookie of a sign-in with `session`: it gets a token of 15 minutes for `organizationId`, the most recent one when left out, and no other token ends.',
-    tag: 'Authentication',
-    access: 'user',
-    isPersonal: true,
-    revokesToken: true,
-    withoutToken: (request) => browserCaller(context, request),
-    body: objectSchema({ organizationId: optional(id()) }),
-    bodyRequired: false,
-    answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
-    handler: (request) => refresh(context, request),
-  }),
+  refreshRoute(context),
   route({
     method: 'POST',
     path: '/auth/logout',
@@ -97,6 +81,25 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     },
   }),
 ]
+
+const refreshRoute = (context: IdentityContext): Route =>
+  route<object, { organizationId?: string } | undefined>({
+    method: 'POST',
+    path: '/auth/refresh',
+    operationId: 'refreshToken',
+    summary: 'Exchange the token of the call for a new one',
+    description:
+      'In place of a token, a page of this origin that sends `waymark-client: console` may have the cookie of a sign-in with `session`: it gets a token of 15 minutes for `organizationId`, the most recent one when left out, and no other token ends.',
+    tag: 'Authentication',
+    access: 'user',
+    isPersonal: true,
+    revokesToken: true,
+    withoutToken: (request) => browserCaller(context, request),
+    body: objectSchema({ organizationId: optional(id()) }),
+    bodyRequired: false,
+    answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
+    handler: (request) => refresh(context, request),
+  })
 
 const logout = async (context: IdentityContext, request: RouteRequest): Promise<Reply> => {
   const origin = { ids: request.ids, metadata: metadataOf(request) }

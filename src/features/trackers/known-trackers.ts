@@ -8,8 +8,9 @@ import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { agreed, ownHub, ownOrForbidden } from './credential-rules.ts'
-import { EXTERNAL_ID_LENGTH_MAX, phoneTrackerIdOf, trackerIdOf } from './declaration.ts'
+import { EXTERNAL_ID_LENGTH_MAX, phoneTrackerIdOf } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
+import { idsOf } from './named-ids.ts'
 import type { EnsureOrigin, TrackerWriter } from './tracker-writer.ts'
 import {
   type KnownTracker,
@@ -293,16 +294,3 @@ export class KnownTrackers implements TrackerResolver {
     if (names.size === 0) this.byExternalId.delete(organizationId)
   }
 }
-
-const idsOf = async (organizationId: string, names: readonly TrackerName[]): Promise<string[]> => {
-  const ids: string[] = []
-  for (const name of names) {
-    const pause = breathe()
-    if (pause !== undefined) await pause
-    ids.push(idOf(organizationId, name))
-  }
-  return ids
-}
-
-const idOf = (organizationId: string, { trackerId, externalId }: TrackerName): string =>
-  trackerId !== undefined ? trackerId.toLowerCase() : trackerIdOf(organizationId, externalId ?? '')

@@ -5,6 +5,7 @@ import { assertShown, personalFields, withoutPersonal } from '../../kernel/hidde
 import type { Json } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordsOfRow } from '../../kernel/words.ts'
+import { absencesOf, askedFor, hasAny, isIndexed, withAbsent } from './asked-filters.ts'
 import {
   ABSENT_VALUE,
   limitsOf,
@@ -214,50 +215,6 @@ const whereOf = (shape: ListShape, { caller, query, where }: Asking): Find['wher
     conditions[field] = left
   }
   return conditions
-}
-
-/** What one filter asks for. */
-interface Asked {
-  where: NonNullable<Find['where']>
-  /** Of the row. */
-  field: string
-  /** Rows without it, or with an empty list, are meant too. */
-  isAbsent: boolean
-  /** They alone are. */
-  isAbsentOnly: boolean
-}
-
-const askedFor = (shape: ListShape, caller: UserCaller, name: string, said: Json): Asked => {
-  const isUuid = shape.filters[name].format === 'uuid'
-  const kept = (value: Json): Json => (isUuid ? String(value).toLowerCase() : value)
-  const isSeveral = shape.several?.includes(name) === true
-  const values = [said].flat().filter((value) => !isSeveral || value !== ABSENT_VALUE)
-  const value = isSeveral ? values.map(kept) : kept(said)
-  const where = shape.conditions?.[name]?.(value, caller) ?? { [name]: value as string }
-  const isAbsent = isSeveral && values.length < [said].flat().length
-  return { where, field: Object.keys(where)[0] ?? name, isAbsent, isAbsentOnly: isAbsent && values.length === 0 }
-}
-
-/** Filters that ask for rows without something. */
-const absencesOf = (shape: ListShape, { query, caller }: Pick<ListRequest, 'query' | 'caller'>): Asked[] =>
-  (shape.several ?? [])
-    .filter((name) => query[name] !== undefined && !shape.computed?.includes(name))
-    .map((name) => askedFor(shape, caller, name, query[name] as Json))
-    .filter(({ isAbsent }) => isAbsent)
-
-const isIndexed = ({ absent }: ListShape, { field, isAbsentOnly }: Asked): boolean =>
-  isAbsentOnly && absent?.of.includes(field) === true
-
-const withAbsent = (shape: ListShape, request: Asking): Find['every'] => {
-  const fields = absencesOf(shape, request).flatMap((one) => (isIndexed(shape, one) ? [one.field] : []))
-  return shape.absent === undefined || fields.length === 0
-    ? request.every
-    : { ...request.every, [shape.absent.field]: fields }
-}
-
-const hasAny = (row: Row, { where, field }: Asked): boolean => {
-  const own = [row[field] ?? []].flat()
-  return own.length === 0 || own.some((value) => [where[field]].flat().includes(value as string))
 }
 
 /** What a row must be beside what the table can be asked for; undefined where nothing is left. */

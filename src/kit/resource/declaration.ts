@@ -274,11 +274,8 @@ export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
   Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
 
 /** What the service keeps beside the fields. */
-export const pickOthers = (values: JsonObject, fields: object): JsonObject => {
-  const others: JsonObject = {}
-  for (const name of Object.keys(values)) if (!Object.hasOwn(fields, name)) others[name] = values[name]
-  return others
-}
+export const pickOthers = (values: JsonObject, fields: object): JsonObject =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))
 
 const without = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))

@@ -1,7 +1,8 @@
 import type { TableDeclaration } from '../../kernel/table.ts'
 import type { Route } from '../http/route.ts'
 import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
-import { resourceRoutes, type RouteParts } from './routes.ts'
+import { resourceRoutes } from './routes.ts'
+import type { RouteParts } from './served.ts'
 import { rowSource, tableOf, type RowSource } from './rows.ts'
 import { ResourceWriter } from './write.ts'
 

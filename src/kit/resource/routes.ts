@@ -1,31 +1,21 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
-import { objectSchema } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answerList, type ListConditions } from '../http/answer-list.ts'
+import { answerList } from '../http/answer-list.ts'
 import { pageTexts } from '../http/page-texts.ts'
-import {
-  FIELDS_QUERY,
-  idSchema,
-  listQuerySchema,
-  shownRow,
-  type ListQuery,
-  type ListShape,
-} from '../http/list-query.ts'
+import { FIELDS_QUERY, listQuerySchema, shownRow, type ListQuery } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
-import { route, type Reply, type Route, type RouteRequest } from '../http/route.ts'
+import { route, type Route } from '../http/route.ts'
 import {
   amendSchema,
   createSchema,
   nameOf,
   replaceSchema,
   VERBS,
-  type ResourceAction,
   type ResourceDeclaration,
   type ResourceServices,
   type Verb,
-  withDefaults,
 } from './declaration.ts'
 import {
   article,
@@ -39,36 +29,12 @@ import {
   words,
 } from './answers.ts'
 import { assertNewNames } from './new-names.ts'
+import { actionRoute, rotationRoute } from './action-routes.ts'
 import { listShape } from './rows.ts'
-import { findRow, presented, type Presented } from './show.ts'
+import { one, type RouteParts, type Served, written } from './served.ts'
+import { findRow, presented } from './show.ts'
 import { ResourceWriter } from './write.ts'
-import { originOf, versionOf, type ResourceWrites, type Written } from './writes.ts'
-
-/** What a feature hands over where the declaration cannot say it. */
-export interface RouteParts {
-  /** In place of the kit's: one write is several streams, or events of another form. */
-  writes?: ResourceWrites
-  /** In place of the declaration's, where it needs more than the services of resources. */
-  present?: ResourceDeclaration['present']
-  /** Beside those of the declaration, for the same reason. */
-  actions?: readonly ResourceAction[]
-  /** Conditions of a list that take more than the query's values and an index. */
-  conditions?(query: ListQuery, caller: UserCaller): Promise<ListConditions>
-  /** Query parameters of the read beside `fields`, and the row where they ask for another one than the table's. */
-  read?: { query: { [name: string]: JsonSchema }; row(request: RouteRequest, id: string): Promise<Row | undefined> }
-  /** The field that names the user whose record it is: whoever lacks the permission to view reads their own. */
-  own?: string
-  /** In place of the declaration's. */
-  settles?: ResourceDeclaration['settles']
-}
-
-/** All that the routes of one resource share. */
-interface Served extends RouteParts {
-  declaration: ResourceDeclaration
-  services: ResourceServices
-  writes: ResourceWrites
-  shape: ListShape
-}
+import { originOf, versionOf } from './writes.ts'
 
 export const resourceRoutes = (
   declaration: ResourceDeclaration,
@@ -239,72 +205,6 @@ const deleteRoute = (served: Served): Route => {
     },
   })
 }
-
-const actionRoute = (served: Served, action: ResourceAction): Route => {
-  const { declaration, services, writes } = served
-  return route<object, JsonObject>({
-    ...one(declaration, 'POST', 'read', action.permission ?? declaration.permissions.edit, `/${action.path}`),
-    operationId: action.operationId,
-    summary: action.summary,
-    ...(action.body !== undefined && {
-      body: objectSchema(action.body),
-      bodyExample: action.bodyExample,
-      bodyRequired: Object.values(action.body).some(({ optional }) => optional !== true),
-    }),
-    answers: { 200: action.answer ?? rowAnswer(declaration) },
-    handler: async (request) => {
-      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
-      const origin = { ...originOf(request), caller: userOf(request) }
-      const body = action.body === undefined ? {} : withDefaults(action.body, request.body ?? {})
-      const done = await action.run({ request, body, origin, id: row._id as string, row, writes, services })
-      return 'row' in done ? written(served, request, done) : done
-    },
-  })
-}
-
-const rotationRoute = (served: Served, writer: ResourceWriter): Route => {
-  const { declaration, services } = served
-  const { path = '', operationId = '', summary = '' } = declaration.told?.rotation ?? {}
-  return route({
-    ...one(declaration, 'POST', 'read', declaration.permissions.edit, `/${path}`),
-    operationId,
-    summary,
-    answers: { 200: toldAnswer(declaration) },
-    handler: async (request) => {
-      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
-      return written(served, request, await writer.rotate(originOf(request), row._id as string))
-    },
-  })
-}
-
-/** The reply of a write: the row as a read shows it, with what is told once. */
-const written = async (
-  served: Served,
-  request: Presented,
-  { row, wrote, told }: Written,
-  status = 200,
-): Promise<Reply> => {
-  const [whole] = await presented(served, request, [row], undefined)
-  const data = shownRow(served.shape, undefined, userOf(request))(whole)
-  const reply = rowReply({ ...data, ...told }, row, wrote, status)
-  return told === undefined ? reply : { ...reply, secret: true }
-}
-
-const one = (
-  declaration: ResourceDeclaration,
-  method: Route['method'],
-  verb: string,
-  permission: string,
-  below = '',
-): Omit<Route, 'handler' | 'answers'> => ({
-  method,
-  path: `${pathsOf(declaration).one}/{${idParameter(declaration)}}${below}`,
-  operationId: `${verb}${capital(declaration.noun)}`,
-  summary: `${capital(verb)} ${article(declaration.noun)}`,
-  tag: declaration.tag,
-  access: { permission },
-  params: { [idParameter(declaration)]: idSchema(`The id of the ${words(declaration.noun)}.`) },
-})
 
 /** The example without what a create sets for good. */
 const changeable = ({ example, fixed = [] }: ResourceDeclaration): JsonObject =>
