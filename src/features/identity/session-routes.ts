@@ -97,6 +97,7 @@ const refreshRoute = (context: IdentityContext): Route =>
     withoutToken: (request) => browserCaller(context, request),
     body: objectSchema({ organizationId: optional(id()) }),
     bodyRequired: false,
+    bodyExample: {},
     answers: { 200: sessionAnswer('A new token; the one of the call is revoked.') },
     handler: (request) => refresh(context, request),
   })
