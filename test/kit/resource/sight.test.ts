@@ -14,6 +14,8 @@ const ROWS = 120
 const CALLERS = 25
 const HUBS = ['h1', 'h2', 'h3']
 const PEOPLE = ['u1', 'u2', 't1', 't2']
+/** What an audience may go by: people and teams, or kinds that a permission opens. */
+const KEYS = [...PEOPLE, 'task', 'tracker']
 
 test('a list has the rows that its caller would be shown one by one, for every resource that is limited', async (t) => {
   const random = freshlySeeded(t)
@@ -28,7 +30,7 @@ test('a list has the rows that its caller would be shown one by one, for every r
       userId: PEOPLE[Math.floor(random() * 2)],
       hubIds: random() < 0.2 ? 'all' : some(HUBS),
       teamIds: some(['t1', 't2']),
-      permissions: new Set(some(['dispatch/task'])),
+      permissions: new Set(some(['dispatch/task', 'edit/tracker'])),
       permissionDetails: [],
     }) as unknown as UserCaller
   for (const declaration of limited) {
@@ -38,7 +40,7 @@ test('a list has the rows that its caller would be shown one by one, for every r
     const rows: Row[] = Array.from({ length: ROWS }, (_, i) => ({
       _id: hubField === '_id' && i < HUBS.length ? HUBS[i] : `r${i}`,
       ...(hubField !== '_id' && random() < 0.9 && { [hubField]: random() < 0.5 ? some(HUBS) : some(HUBS)[0] }),
-      ...(audience !== undefined && { [audience.field]: some(PEOPLE) }),
+      ...(audience !== undefined && { [audience.field]: some(KEYS) }),
     }))
     await services.tables.commit(rows.map((row) => ({ table: table.name, scope: 'org', id: row._id as string, row })))
     let seen = 0
