@@ -66,8 +66,9 @@ const deleteAll = async (
     for (const path of [...left]) {
       const { status, json } = await call(service, 'DELETE', path, { token })
       if (status === 200 || status === 404) isOn = left.delete(path)
-      // What uses it goes first.
-      const users = (json.errors ?? []).filter((one: { path: string }) => !left.has(one.path))
+      // What uses it goes first, as far as it is named one by one.
+      const named = (json.errors ?? []).filter((one: { path: string }) => /^\/[^/]+\/[^/]+/.test(one.path))
+      const users = named.filter((one: { path: string }) => !left.has(one.path))
       for (const one of users) left.add(one.path)
       isOn ||= users.length > 0
     }

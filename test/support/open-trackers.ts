@@ -6,6 +6,8 @@ import { bulkRoute } from '../../src/features/locations/ingest/bulk-api.ts'
 import { locationStream, partitionOf, type LocationEntry } from '../../src/features/locations/events.ts'
 import { ingestChannel } from '../../src/features/locations/ingest/channel.ts'
 import { PointStore } from '../../src/features/locations/ingest/store.ts'
+import { compileQuery } from '../../src/kit/http/compile-query.ts'
+import { assertValid } from '../../src/kit/http/validate.ts'
 import { livePositionsRoute } from '../../src/features/locations/live-positions-api.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
@@ -146,8 +148,7 @@ export const openTrackers = async (t: Test, { trackersMax = 100_000 } = {}) => {
     const livePositions = routes[routes.length - 1]
     const url = new URL(`http://test/?${query}`)
     const parameters: { [name: string]: unknown } = Object.fromEntries(url.searchParams)
-    for (const name of ['limit', 'radius'])
-      if (parameters[name] !== undefined) parameters[name] = Number(parameters[name])
+    assertValid(compileQuery(livePositions.query), parameters)
     const reply = await livePositions.handler({
       caller: userCaller(caller),
       query: parameters,

@@ -5,7 +5,7 @@ import { jobDecider } from '../../kit/jobs/life.ts'
 import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { loadState } from '../../kit/commands/load-state.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
-import { userOf } from '../../kit/http/request-context.ts'
+import { formatTime, userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route } from '../../kit/http/route.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
 import type {
@@ -193,6 +193,8 @@ const dispatchAction = (services: RoutingServices, writer: RoutingWriter): Resou
     const wrote = await services.processes.run(DISPATCH_ROUTES, id, service, async () => {
       const values = await writer.load(organizationId, id)
       if (values === undefined) throw new Failure('not_found')
+      // By this very request, whose answer was lost.
+      if (values.dispatchedAt === formatTime(origin.now)) return undefined
       return dispatchOf(services, organizationId, id, values)
     })
     const { row } = await writer.now(id)
