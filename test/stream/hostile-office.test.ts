@@ -222,7 +222,8 @@ const moves = async (t: Test, { send, make, flowId, hubId, service, token }: Off
   const me = (await send('GET', '/user')).json.data._id
   const task = await make('/task', { flowId, title: 'T', hubId, assigneeIds: [me] })
   const path = `/task/${task._id}`
-  for (const at of ['1826-01-01T00:00:00Z', '2126-01-01T00:00:00Z', -1e15, 1e15, '2026-02-30T00:00:00Z', 'yesterday'])
+  refused(t, await send('POST', `${path}/start`, { at: '1826-01-01T00:00:00Z' }), 409, undefined, 'before it was made')
+  for (const at of ['2126-01-01T00:00:00Z', -1e15, 1e15, '2026-02-30T00:00:00Z', 'yesterday'])
     refused(t, await send('POST', `${path}/start`, { at }), 400, '/at', `${at}`)
   refused(t, await send('POST', `${path}/finish`, {}), 409, undefined, 'not yet')
   await send('POST', `${path}/start`, {})
