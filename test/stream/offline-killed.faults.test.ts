@@ -174,7 +174,8 @@ test('work done offline holds though SIGKILL comes between any two steps, and in
   const expected = games.reduce((sum, { model }) => sum + model.finishes, 0)
   const told = () => new Set(receiver.deliveries.map((one: Json) => one.id)).size
   await until('each finish to be told', () => told() >= expected)
-  await ask(service, 'GET', '/automation-log?limit=500', { token }).then(({ data }) =>
-    t.equal(data.length, expected, 'one run for each finish'),
-  )
+  const runs = async () => (await ask(service, 'GET', '/automation-log?limit=500', { token })).data.length as number
+  // The log of runs follows what was sent.
+  await until('each run in the log', async () => (await runs()) >= expected)
+  t.equal(await runs(), expected, 'one run for each finish')
 })

@@ -62,7 +62,7 @@ test('a program with every permission uses every route that is not about a perso
     }
     if (method === 'DELETE') continue
     const answer = await callOnce(service, program, operation)
-    const isOwn = params.some((name) => PARAMETERS[name] === 'own') && !operationId.includes('Backtest')
+    const isOwn = params.some((name) => PARAMETERS[name] === 'own') && !/Backtest|Import|Export/.test(operationId)
     const fits = isOwn ? answer.status === 404 : answer.status < 300
     t.ok(fits, `${operationId} answers ${answer.status}`, { text: answer.text.slice(0, 300) })
   }
