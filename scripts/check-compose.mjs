@@ -1,7 +1,8 @@
 // Holds docker-compose.yml to what it refers to: services, images, volumes, and the variables that the service reads.
 import { existsSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { FLAGS, readConfig, ROLES, variableOf } from '../dist/src/config.js'
+import { FLAGS, ROLES, variableOf } from '../dist/src/config-flags.js'
+import { readConfig } from '../dist/src/config.js'
 
 const file = process.argv[2] ?? 'docker-compose.yml'
 const TOP_LEVEL = new Set(['name', 'services', 'volumes', 'networks', 'secrets', 'configs'])
