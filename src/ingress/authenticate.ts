@@ -42,12 +42,11 @@ export class Admission {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
     const { headers, allowances } = exchange
-    const now = this.options.clock.now()
-    const caller = token === undefined ? await route.withoutToken?.({ headers, now }) : undefined
-    return this.allow(
-      caller === undefined ? await this.identify(token, allowances) : this.counted(caller, allowances),
-      route,
-    )
+    if (token === undefined && route.withoutToken !== undefined) {
+      const caller = await route.withoutToken({ headers, now: this.options.clock.now() })
+      if (caller !== undefined) return this.allow(this.counted(caller, allowances), route)
+    }
+    return this.allow(await this.identify(token, allowances), route)
   }
 
   /** The caller whose token this route may have revoked before. @throws Failure as `admit` */
