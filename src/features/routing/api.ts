@@ -197,8 +197,9 @@ const dispatchAction = (services: RoutingServices, writer: RoutingWriter): Resou
       if (values.dispatchedAt === formatTime(origin.now)) return undefined
       return dispatchOf(services, organizationId, id, values)
     })
-    const { row } = await writer.now(id)
-    return { row, ...(wrote !== undefined && { wrote }) }
+    const now = await writer.now(id)
+    // Done before: what is shown waits for that.
+    return wrote === undefined ? now : { row: now.row, wrote }
   },
 })
 
