@@ -7,6 +7,7 @@ import {
 import { transitionStream, type Decided } from '../features/transitions/events.ts'
 import type { TrackerFacts } from '../features/trackers/views.ts'
 import type { PartitionConsumer } from '../kit/consumers/partition-consumer.ts'
+import { TurnShare } from '../kernel/turn-share.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { ALL_SEEN, encodeCursor, FEEDS, partOf, REMEMBERED_FEED, type Reach } from './cursor.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
@@ -18,8 +19,8 @@ import type { Subscription, Viewer } from './subscription.ts'
 
 /** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
 const TICK_MS = 10
-/** Time that one tick takes for clients at most. */
-const TURN_MS = 5
+/** Time that one tick takes for clients, ms. */
+const TURN = { least: 5, most: 50, times: 0.5 }
 /** An organization that nobody looks at is forgotten after this long. */
 const IDLE_MS = 5 * 60_000
 
@@ -38,6 +39,7 @@ export class LiveHub implements FeedHub {
   private readonly owners = new Map<Subscription, Viewer>()
   /** Cancels the tick that is due; undefined: none is. */
   private cancelTick: (() => void) | undefined
+  private readonly share = new TurnShare(TURN)
   private isForgetting = false
   private cursorText: string | undefined
 
@@ -233,7 +235,7 @@ export class LiveHub implements FeedHub {
     const later: [Subscription, Viewer][] = []
     for (const organization of this.organizations.values())
       if (organization.subscriptions.size > 0) this.spread(organization)
-    const end = performance.now() + TURN_MS
+    const end = this.share.begin(performance.now())
     let isOver = false
     for (const [subscription, client] of this.owing) {
       if (isOver) break
@@ -247,8 +249,9 @@ export class LiveHub implements FeedHub {
     for (const [subscription, client] of later) this.owing.set(subscription, client)
     if (this.owing.size === 0) return
     // Clients that are due wait for a turn of the event loop, not for a whole tick.
-    if (isOver) this.tickNow()
-    else this.tickSoon()
+    if (!isOver) return this.tickSoon()
+    this.share.ask(performance.now())
+    this.tickNow()
   }
 
   private forgetLater(): void {

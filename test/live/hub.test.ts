@@ -231,6 +231,46 @@ test('a slow reader gets newer positions less often, and catches up', async (t) 
   t.equal(socket.closedWith, undefined)
 })
 
+test('what large maps cannot get at their interval they get less often, all of them alike', async (t) => {
+  const ids = Array.from({ length: 100 }, (_, i) => `t${i}`)
+  const { points, connect, settle, clock } = await open(t, {
+    facts: Object.fromEntries(ids.map((id) => [id, named(id)])),
+  })
+  const sockets = Array.from({ length: 60 }, () => {
+    const { socket, say } = connect()
+    say({ type: 'subscribe', id: 's', channels: ['positions'], interval: 20 })
+    return socket
+  })
+  for (let i = 0; i < 5; i++) await settle()
+  for (const socket of sockets) socket.take()
+  // Each message takes a millisecond: a few fill a turn, and the fleet moves again before all maps were told.
+  let spentMs = 1_000_000
+  t.intercept(performance, 'now', { value: () => spentMs })
+  const last = sockets.map(() => 0)
+  const got = sockets.map((socket, i) => {
+    socket.send = (text) => {
+      spentMs++
+      got[i]++
+      last[i] = JSON.parse(text).positions.at(-1).lat
+      return 0
+    }
+    return 0
+  })
+  for (let move = 1; move <= 40; move++) {
+    points(ids.map((trackerId) => ({ trackerId, recordedAt: clock.now() + move, lat: 1 + move / 100, lng: 0 })))
+    clock.advance(20)
+    await turn()
+    t.ok(Math.max(...got) - Math.min(...got) <= 1, `${Math.min(...got)} to ${Math.max(...got)} after ${move} moves`)
+  }
+  t.ok(Math.min(...got) > 0, 'none stands still')
+  t.ok(Math.max(...got) < 40, `${Math.max(...got)} of 40 moves came to each`)
+  for (let i = 0; i < 40; i++) {
+    clock.advance(20)
+    await turn()
+  }
+  t.same([...new Set(last)], [1.4], 'the last one comes to all')
+})
+
 test('a position says whose it is to whoever may see that user alone, though its text is kept for all', async (t) => {
   const facts: TrackerFacts = { name: 'A', hubIds: ['h1'], userId: 'ada', userHubIds: ['h2'], vehicleId: 'van' }
   const { hub, points, connect, settle, clock } = await open(t, { facts: { a: facts } })
