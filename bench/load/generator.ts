@@ -1,5 +1,8 @@
 import { lapFrames, setTime, type Fleet, type FrameTemplate } from './frames.ts'
+import { Delivered, type DeliveredFigures } from './delivered.ts'
+import { cpuSecondsOf } from './process-figures.ts'
 import { frameOf, RawSocket } from './raw-socket.ts'
+import { type Percentiles, Sampled } from './sampled.ts'
 
 /** What the parent process asks for, as JSON in the first argument. */
 export interface LoadPlan {
@@ -18,6 +21,8 @@ export interface LoadPlan {
   pointsPerSecond?: number
   /** Subscribers that look at a part of the fleet each, and the token they use. */
   viewers?: { count: number; intervalMs: number; token: string; viewportShare: number }
+  /** The process whose processor time is told beside what was acknowledged. */
+  servicePid?: number
 }
 
 export interface LoadResult {
@@ -27,17 +32,13 @@ export interface LoadResult {
   seconds: number
   ackMs: Percentiles
   liveMs?: Percentiles
-  livePositions?: number
+  /** What viewers got a second. */
+  live?: DeliveredFigures
+  /** Of the service while it was measured, by thread, for each second. */
+  cpuShares?: { [thread: string]: number }
   /** Of one core: near 1 the generator, not the service, is what is measured. */
   generatorCpuShare: number
   closed: number[]
-}
-
-export interface Percentiles {
-  p50: number
-  p95: number
-  p99: number
-  max: number
 }
 
 const DAY_MS = 86_400_000
@@ -56,39 +57,14 @@ interface Line {
   time: number
 }
 
-/** At most so many values are kept, one for each of the same number of values: an hour's run would not fit memory. */
-const SAMPLES_MAX = 1_000_000
-
-class Sampled {
-  private values: number[] = []
-  private every = 1
-  private passed = 0
-
-  add(value: number): void {
-    if (this.passed++ % this.every !== 0) return
-    this.values.push(value)
-    if (this.values.length < SAMPLES_MAX) return
-    this.values = this.values.filter((_, i) => i % 2 === 0)
-    this.every *= 2
-  }
-
-  percentiles(): Percentiles {
-    const sorted = Float64Array.from(this.values).sort()
-    const at = (share: number): number =>
-      sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-    return { p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
-  }
-}
-
 const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const date = new Date().toISOString().slice(0, 10)
   const closed: number[] = []
   const ackMs = new Sampled()
-  const liveMs = new Sampled()
+  const delivered = new Delivered()
   let measuring = false
   let acknowledged = 0
   let points = 0
-  let livePositions = 0
   const onAck = (line: Line, seq: number): void => {
     const now = performance.now()
     while (line.acknowledged < seq) {
@@ -104,10 +80,8 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const lines = await Promise.all(
     Array.from({ length: plan.connections }, (_, index) => openLine(plan, index, date, onAck, closed)),
   )
-  const viewers = await openViewers(plan, (ms) => {
-    if (!measuring) return
-    livePositions++
-    liveMs.add(ms)
+  const viewers = await openViewers(plan, (text) => {
+    if (measuring) delivered.add(text)
   })
   const startedMs = performance.now()
   const stop =
@@ -116,10 +90,12 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   measuring = true
   const begun = performance.now()
   const cpuBefore = process.cpuUsage()
+  const serviceBefore = plan.servicePid === undefined ? undefined : cpuSecondsOf(plan.servicePid)
   await new Promise((resume) => setTimeout(resume, plan.measureMs))
   measuring = false
   const cpu = process.cpuUsage(cpuBefore)
   const seconds = (performance.now() - begun) / 1000
+  const serviceAfter = plan.servicePid === undefined ? undefined : cpuSecondsOf(plan.servicePid)
   stop()
   for (const { socket } of lines) socket.close()
   for (const socket of viewers) socket.close()
@@ -128,11 +104,21 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     points,
     seconds: (performance.now() - startedMs) / 1000,
     ackMs: ackMs.percentiles(),
-    ...(plan.viewers && { liveMs: liveMs.percentiles(), livePositions }),
+    ...(plan.viewers && delivered.told(seconds)),
+    ...(serviceBefore && serviceAfter && { cpuShares: sharesOf(serviceBefore, serviceAfter, seconds) }),
     generatorCpuShare: (cpu.user + cpu.system) / 1e6 / seconds,
     closed: closed.splice(0),
   }
 }
+
+const sharesOf = (
+  before: Map<string, number>,
+  after: Map<string, number>,
+  seconds: number,
+): { [thread: string]: number } =>
+  Object.fromEntries(
+    [...after].map(([thread, spent]) => [thread, Math.max(0, spent - (before.get(thread) ?? 0)) / seconds]),
+  )
 
 const openLine = (
   plan: LoadPlan,
@@ -222,7 +208,7 @@ const startPaced = (lines: Line[], framesPerSecond: number): (() => void) => {
   return () => clearInterval(timer)
 }
 
-const openViewers = async (plan: LoadPlan, onPosition: (ms: number) => void): Promise<RawSocket[]> => {
+const openViewers = async (plan: LoadPlan, onMessage: (text: string) => void): Promise<RawSocket[]> => {
   if (plan.viewers === undefined) return []
   const { count, intervalMs, token, viewportShare } = plan.viewers
   const { west, south, east, north } = plan.fleet
@@ -233,10 +219,7 @@ const openViewers = async (plan: LoadPlan, onPosition: (ms: number) => void): Pr
       const y = south + (north - south) * (1 - side) * ((i * 0.414214) % 1)
       const bbox = [x, y, x + (east - west) * side, y + (north - south) * side]
       const onText = (text: string): void => {
-        if (!text.startsWith('{"type":"positions"')) return
-        const now = Date.now()
-        for (const { recordedAt } of (JSON.parse(text) as { positions: { recordedAt: string }[] }).positions)
-          onPosition(now - Date.parse(recordedAt))
+        if (text.startsWith('{"type":"positions"')) onMessage(text)
       }
       const socket = await RawSocket.open(plan.port, '/api/v3/live', token, onText)
       socket.write(

@@ -85,6 +85,15 @@ export const makeDevices = async (service: Service, token: string, count: number
 
 export const hundredths = (value: number): number => Math.round(value * 100) / 100
 
+const rounded = (figures: { [name: string]: number }): { [name: string]: number } =>
+  Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, hundredths(value)]))
+
+/** Processor time of the service's threads for a million acknowledged points, s. */
+const perMillionPoints = ({ cpuShares, acknowledgedPointsPerSecond }: LoadResult): { [thread: string]: number } =>
+  Object.fromEntries(
+    Object.entries(cpuShares ?? {}).map(([thread, share]) => [thread, (share / acknowledgedPointsPerSecond) * 1e6]),
+  )
+
 export interface Report extends LoadResult {
   /** Points a second from the first frame until consumers have stored all of them. */
   storedPointsPerSecond: number
@@ -98,7 +107,7 @@ export const report = async (
   plan: LoadPlan,
   top?: LoadResult,
 ): Promise<Report> => {
-  const result = await generate(plan)
+  const result = await generate({ ...plan, servicePid: service.process.pid })
   const lag = await lagOf(service)
   const drainedAfterS = await drain(service)
   const storedPointsPerSecond = result.points / (result.seconds + drainedAfterS)
@@ -113,7 +122,11 @@ export const report = async (
     ...(result.liveMs && {
       liveMsP50: round(result.liveMs.p50),
       liveMsP99: round(result.liveMs.p99),
-      livePositions: result.livePositions,
+    }),
+    ...(result.live && { live: rounded({ ...result.live }) }),
+    ...(result.cpuShares && {
+      mainThreadShare: hundredths(result.cpuShares.main),
+      cpuSecondsPerMillionPoints: rounded(perMillionPoints(result)),
     }),
     worstLagAtEnd: `${lag.consumer} ${round(lag.seconds)} s`,
     drainedAfterS: round(drainedAfterS),

@@ -11,6 +11,28 @@ export const memoryOf = (pid: number): { rssMb: number; anonMb: number; fileMb: 
 export const waitedMsOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
 
+/** Ticks a second in which the kernel counts processor time. */
+const TICKS = 100
+
+/** Processor time of a process by the name of its threads, s; its main thread is `main`. */
+export const cpuSecondsOf = (pid: number): Map<string, number> => {
+  const seconds = new Map<string, number>()
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8')
+      const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')')).replace(/[\d/:-]+/g, '#')
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      const key = thread === String(pid) ? 'main' : name
+      seconds.set(key, (seconds.get(key) ?? 0) + (Number(fields[11]) + Number(fields[12])) / TICKS)
+    } catch (error) {
+      if (!isGone(error)) throw error
+    }
+  }
+  return seconds
+}
+
+const isGone = (error: unknown): boolean => ['ENOENT', 'ESRCH'].includes((error as { code?: string }).code ?? '')
+
 /** How many threads of each name a process has; numbers in names are left out. */
 export const threadsOf = (pid: number): Map<string, number> =>
   countBy(readdirSync(`/proc/${pid}/task`), (thread) =>
@@ -36,7 +58,7 @@ const countBy = (items: readonly string[], nameOf: (item: string) => string): Ma
       const name = nameOf(item)
       counts.set(name, (counts.get(name) ?? 0) + 1)
     } catch (error) {
-      if ((error as { code?: string }).code !== 'ENOENT' && (error as { code?: string }).code !== 'ESRCH') throw error
+      if (!isGone(error)) throw error
     }
   }
   return counts
