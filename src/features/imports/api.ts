@@ -95,8 +95,8 @@ const previewTargets = async (
   request: Pick<RouteRequest, 'caller'>,
   form: ImportForm,
 ): Promise<Target[]> => {
-  const isKnown = form.type === 'datasource' ? form.dataTypeId !== undefined : form.flowId !== undefined
-  return isKnown && form.type !== 'route' ? targetsOf(tables, userOf(request), form) : []
+  const needed = { datasource: form.dataTypeId, task: form.flowId, visit: form.flowId, route: form.type }
+  return needed[form.type] !== undefined ? targetsOf(tables, userOf(request), form) : []
 }
 
 const namesOf = (targets: readonly Target[]): string[] =>
@@ -116,7 +116,7 @@ const askRoute = (services: ImportServices, open: OpenFiles): Route =>
     operationId: 'importData',
     summary: 'Import a file of records, tasks, visits or routes',
     description:
-      'The file is .csv, .xlsx or .xls; what it is, its bytes say. Records need `edit/data` too, all else `edit/task` and `dispatch/task`.',
+      'The file is .csv, .xlsx or .xls; what it is, its bytes say. Records need `edit/data` too, tasks and visits `edit/task` and `dispatch/task`, routes `edit/routing`.',
     bodyExample: { type: 'datasource', dataTypeId: IMPORT_EXAMPLE.dataTypeId, mode: 'upsert' },
     answers: {
       202: {
@@ -176,6 +176,7 @@ const requestedOf = async (
       message: `No column of the file is called like a field; send a mapping. It has ${columns.slice(0, 20).join(', ')}.`,
       errors: [{ path: '/mapping', message: 'is required: no column is called like a field' }],
     })
+  assertMayWrite(caller, form.type, mapping)
   const { organizationId, userId } = caller
   return {
     organizationId,

@@ -53,13 +53,31 @@ export interface ImportResult {
   hasReport: boolean
 }
 
-/** What the streams `importPages-<id>` hold: the rows of a page that were refused, and the records that were there before. */
+/** The place that a row gives a task in a routing result. */
+export interface ImportPlace {
+  row: number
+  taskId: string
+  /** The row made the task. */
+  isNew: boolean
+  routingResultId: string
+  /** Name of the routing result. */
+  route: string
+  hubId: string
+  vehicleId: string
+  sequence?: number
+}
+
+/**
+ * What the streams `importPages-<id>` hold: the rows of a page that were refused, the records that were there before, and
+ * places in routes.
+ */
 export const IMPORT_PAGE = 'importPage.v1'
 
 export interface ImportPage {
   organizationId: string
   errors: ImportError[]
   changed: { row: number; id: string }[]
+  places?: ImportPlace[]
 }
 
 export const pagesStream = (importId: string): string => `importPages-${importId}`

@@ -64,9 +64,18 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** What an import of this type writes needs these beside `import/data`. @throws Failure forbidden */
-export const assertMayWrite = (caller: UserCaller, type: ImportType): void => {
-  const needed = type === 'datasource' ? ['edit/data'] : ['edit/task', 'dispatch/task']
+/** Permissions by types, beside `import/data`. */
+const NEEDED: { [type in ImportType]: readonly string[] } = {
+  datasource: ['edit/data'],
+  task: ['edit/task', 'dispatch/task'],
+  visit: ['edit/task', 'dispatch/task'],
+  route: ['edit/routing'],
+}
+
+/** @throws Failure forbidden for a caller who may not write what such a file says */
+export const assertMayWrite = (caller: UserCaller, type: ImportType, mapping: ImportForm['mapping'] = {}): void => {
+  const hasRoutes = type === 'visit' && Object.values(mapping).includes('route')
+  const needed = hasRoutes ? [...NEEDED[type], 'edit/routing'] : NEEDED[type]
   const lacking = needed.filter((permission) => !caller.permissions.has(permission))
   if (lacking.length > 0)
     throw new Failure('forbidden', {

@@ -149,7 +149,7 @@ const undoRoute = (services: ImportServices): Route =>
     handler: async (request) => {
       const caller = userOf(request)
       const row = await findImport(services, request)
-      assertMayWrite(caller, row.type)
+      assertMayWrite(caller, row.type, row.mapping)
       if (!hasEnded(row)) throw new Failure('conflict', { message: `The import is ${row.status}; cancel it first.` })
       const { organizationId, _id: importId, createdAt: importedAt, type, result } = row
       const lastRow = result?.lastRow ?? (row.reached?.cursor as { lastRow?: number } | undefined)?.lastRow ?? 0

@@ -27,7 +27,7 @@ const FIELDS: { [name: string]: JsonSchema } = {
   type: { type: 'string', enum: [...IMPORT_TYPES] },
   dataTypeId: { ...UUID, description: 'Required with `datasource`.' },
   flowId: { ...UUID, description: 'Required with `task` and `visit`.' },
-  hubId: { ...UUID, description: 'Hub of tasks whose row names none.' },
+  hubId: { ...UUID, description: 'Hub of tasks whose row names none; nothing to routes.' },
   mapping: {
     type: 'object',
     maxProperties: 1_000,

@@ -1,6 +1,6 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { invalid } from '../../kernel/errors.ts'
 import { pointerTo } from '../../kernel/json.ts'
 import { nameKey } from '../../kit/formats/find-header.ts'
 import { assertExists } from '../../kit/resource/references.ts'
@@ -43,24 +43,44 @@ const TASK_TARGETS: readonly Target[] = [
   { name: 'tags', rule: text },
   { name: 'externalId', rule: text },
 ]
+/** Columns of a visit and of a route: a place in the routing result that `route` names. */
+const PLACE_TARGETS: readonly Target[] = [
+  { name: 'route', rule: text },
+  { name: 'vehicle', rule: text },
+  { name: 'sequence', rule: number },
+]
+const ROUTE_TARGETS: readonly Target[] = [
+  { name: 'taskId', rule: text },
+  { name: 'externalId', rule: text },
+  ...PLACE_TARGETS,
+]
 const LOAD = /^load\.[^.]{1,50}$/
 
-/** Names of a task that say who or where it is under the name of their field. */
-const ALIASES: { [name: string]: string } = {
+/** Further names of targets, such as the field that a name of a hub becomes. */
+const TASK_ALIASES: { [name: string]: string } = {
   hubId: 'hub',
   teamId: 'team',
   assigneeIds: 'assignee',
   assigneeId: 'assignee',
 }
+const VISIT_ALIASES: { [name: string]: string } = { ...TASK_ALIASES, vehicleId: 'vehicle' }
+const ROUTE_ALIASES: { [name: string]: string } = { _id: 'taskId', id: 'taskId', vehicleId: 'vehicle' }
 
-/** Everything that rows of this kind may say. @throws Failure invalid for what is not there, not_available */
+const ALIASES: { [type in ImportType]: { [name: string]: string } } = {
+  datasource: {},
+  task: TASK_ALIASES,
+  visit: VISIT_ALIASES,
+  route: ROUTE_ALIASES,
+}
+
+/** Everything that rows of this kind may say. @throws Failure invalid for what is not there */
 export const targetsOf = async (
   tables: Pick<TableStore, 'get'>,
   caller: UserCaller,
   { type, dataTypeId, flowId }: ImportSubject,
 ): Promise<Target[]> => {
   const { organizationId } = caller
-  if (type === 'route') throw new Failure('not_available', { message: 'Routes cannot be imported on this server yet.' })
+  if (type === 'route') return [...ROUTE_TARGETS]
   if (type === 'datasource') {
     if (dataTypeId === undefined) throw invalid('/dataTypeId', 'is required')
     const found = await assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId, '/dataTypeId')
@@ -71,6 +91,7 @@ export const targetsOf = async (
   const own = componentsOf(flow).filter((one) => one.readOnly !== true && !FILES.includes(one.type))
   return [
     ...TASK_TARGETS,
+    ...(type === 'visit' ? PLACE_TARGETS : []),
     ...own.flatMap((rule) => withPlaces({ name: `components.${rule.id}`, label: rule.label ?? rule.id, rule })),
   ]
 }
@@ -91,11 +112,13 @@ const withPlaces = (target: Target): Target[] =>
 
 /** The target of a name, in a mapping. */
 export const targetNamed = (targets: readonly Target[], type: ImportType, said: string): Target | undefined => {
-  const name = type === 'datasource' ? said : (ALIASES[said] ?? said)
+  const name = Object.hasOwn(ALIASES[type], said) ? ALIASES[type][said] : said
   const found = targets.find((one) => one.name === name) ?? targets.find((one) => one.name === `components.${name}`)
-  if (found !== undefined || type === 'datasource') return found
+  if (found !== undefined || !hasLoads(type)) return found
   return LOAD.test(name) ? { name, rule: number } : undefined
 }
+
+const hasLoads = (type: ImportType): boolean => type === 'task' || type === 'visit'
 
 const looseKey = (name: string): string => nameKey(name).replace(/[\s_.-]/g, '')
 
@@ -112,11 +135,11 @@ export const suggestedMapping = (
   for (const { name } of targets) add(name, name)
   for (const { name, label } of targets) add(label, name)
   for (const { name } of targets) add(name.replace(/^components\./, ''), name)
-  if (type !== 'datasource') for (const [alias, name] of Object.entries(ALIASES)) add(alias, name)
+  for (const [alias, name] of Object.entries(ALIASES[type])) add(alias, name)
   const used = new Set<string>()
   const mapping: { [column: string]: string } = {}
   for (const column of columns) {
-    const name = byKey.get(looseKey(column)) ?? (type !== 'datasource' && LOAD.test(column) ? column : undefined)
+    const name = byKey.get(looseKey(column)) ?? (hasLoads(type) && LOAD.test(column) ? column : undefined)
     if (name === undefined || used.has(name)) continue
     used.add(name)
     mapping[column] = name

@@ -2,7 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
-import { idInOrder } from '../../kit/commands/ids.ts'
+import { idFrom, idInOrder } from '../../kit/commands/ids.ts'
 import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
 import type { ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
 
@@ -66,6 +66,10 @@ export const reportKey = (organizationId: string, importId: string): string =>
 
 /** The id of what a row makes: what is listed in the order of creation stands in that of the file. */
 export const madeId = (importId: string, askedAt: number, row: number): string => idInOrder(askedAt, row, importId)
+
+/** The id of the routing result that an import makes for a name and a hub. */
+export const madeRouteId = (importId: string, hubId: string, route: string): string =>
+  idFrom('import-route', importId, hubId, route)
 
 export type ImportState = ImportRow['status'] | 'completedWithErrors'
 

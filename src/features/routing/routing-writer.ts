@@ -25,14 +25,15 @@ export class RoutingWriter implements ResourceWrites {
 
   /**
    * Stores a plan that was made elsewhere (`source` external), or came from a file (`import`): it is complete at once.
+   * Tasks in `known` were checked before: the tables may not have them yet.
    * @throws Failure invalid with the paths of what it must not name, conflict where another open result has one of its tasks
    */
-  create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
+  create(origin: WriteOrigin, body: JsonObject, known: ReadonlySet<string> = new Set()): Promise<Written> {
     const id = this.writer.idOf(origin, body)
     return this.writer.make(origin, id, async () => {
       if (body.source === 'planner') throw invalid('/source', 'is what POST /routing makes; say external or import')
       const values = this.whole(body)
-      const taskIds = await this.assertPlan(origin, id, values, new Set())
+      const taskIds = await this.assertPlan(origin, id, values, known)
       return { body, extra: { state: 'planned', taskIds } }
     })
   }
@@ -47,8 +48,8 @@ export class RoutingWriter implements ResourceWrites {
     })
   }
 
-  /** Routes change while they are planned; the name always. @throws Failure as `create`, stale_version */
-  change(origin: WriteOrigin, change: Change): Promise<Written> {
+  /** Routes change while they are planned; the name always. Tasks in `made` as `known` of `create`. @throws Failure as `create`, stale_version */
+  change(origin: WriteOrigin, change: Change, made: ReadonlySet<string> = new Set()): Promise<Written> {
     const next = async (before: JsonObject): Promise<JsonObject> => {
       if (change.body.source !== undefined && change.body.source !== before.source)
         throw invalid('/source', 'cannot be changed')
@@ -57,7 +58,7 @@ export class RoutingWriter implements ResourceWrites {
       if (isSame) return values
       if (before.state !== 'planned')
         throw new Failure('conflict', { message: `Routes that are ${before.state} cannot be changed.` })
-      const known = before.hubId === values.hubId ? new Set(before.taskIds as string[]) : new Set<string>()
+      const known = new Set([...made, ...(before.hubId === values.hubId ? (before.taskIds as string[]) : [])])
       const plan = values as unknown as RoutingValues
       return { ...values, taskIds: await this.assertPlan(origin, change.id, plan, known) }
     }

@@ -15,13 +15,20 @@ interface Named extends Row {
   hubId?: string
 }
 
-/** Hubs, teams and people as files name them: hubs and teams by name or id, people by e-mail. */
+export interface NamedVehicle {
+  id: string
+  /** Absent of a vehicle that all hubs share. */
+  hubId?: string
+}
+
+/** Hubs, teams, vehicles and people as files name them: by name or id, people by e-mail. */
 export class KnownNames {
   private readonly tables: TableStore
   private readonly caller: UserCaller
   private readonly users = new RecentMap<string, string | null>(USERS_MAX)
   private hubs: Promise<Map<string, string>> | undefined
   private teams: Promise<Map<string, string>> | undefined
+  private vehicles: Promise<Map<string, NamedVehicle[]>> | undefined
 
   constructor(tables: TableStore, caller: UserCaller) {
     this.tables = tables
@@ -38,6 +45,12 @@ export class KnownNames {
     return (await this.teams).get(nameKey(said))
   }
 
+  /** Several may have the same name. */
+  async vehiclesNamed(said: string): Promise<readonly NamedVehicle[]> {
+    this.vehicles ??= this.vehiclesByName()
+    return (await this.vehicles).get(nameKey(said)) ?? []
+  }
+
   async user(email: string): Promise<string | undefined> {
     const emailKey = normalizeKey(email)
     const known = this.users.get(emailKey)
@@ -50,14 +63,29 @@ export class KnownNames {
 
   private async named(table: string, hubOf: (row: Named) => string | undefined): Promise<Map<string, string>> {
     const names = new Map<string, string>()
+    for await (const { id, name } of this.seen(table, hubOf)) {
+      names.set(nameKey(name), id)
+      names.set(id, id)
+    }
+    return names
+  }
+
+  private async vehiclesByName(): Promise<Map<string, NamedVehicle[]>> {
+    const names = new Map<string, NamedVehicle[]>()
+    for await (const { id, name, hubId } of this.seen('vehicles', (row) => row.hubId)) {
+      const one = { id, ...(hubId !== undefined && { hubId }) }
+      names.set(nameKey(name), [...(names.get(nameKey(name)) ?? []), one])
+      names.set(id, [one])
+    }
+    return names
+  }
+
+  private async *seen(table: string, hubOf: (row: Named) => string | undefined) {
     const question = { limit: PAGE_ROWS }
     for await (const page of pagesOf<Named>(this.tables, table, this.caller.organizationId, question))
       for (const { id, row } of page) {
         const hubId = hubOf(row)
-        if (!seesHubs(this.caller, hubId === undefined ? [] : [hubId])) continue
-        names.set(nameKey(row.name), id)
-        names.set(id, id)
+        if (seesHubs(this.caller, hubId === undefined ? [] : [hubId])) yield { id, name: row.name, hubId }
       }
-    return names
   }
 }

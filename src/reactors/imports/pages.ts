@@ -6,7 +6,8 @@ import { idFrom } from '../../kit/commands/ids.ts'
 
 /** Keeps what came of the rows of a page. Its id follows from the last of them, so that an attempt that repeats it adds nothing. */
 export const keepPage = async (log: EventLog, importId: string, lastRow: number, page: ImportPage): Promise<void> => {
-  if (page.errors.length === 0 && page.changed.length === 0) return
+  const { errors, changed, places = [] } = page
+  if (errors.length + changed.length + places.length === 0) return
   const event = {
     id: idFrom('import-page', importId, lastRow),
     type: IMPORT_PAGE,

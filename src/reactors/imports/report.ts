@@ -13,14 +13,16 @@ import { keptErrors } from './pages.ts'
 const REASON = 'Reason'
 const REPORT_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
-/** Stores the rows that were refused, as they were sent, each with its reason in a last column. */
+/** Stores the rows that were refused, as they were sent, each with its reason in a last column. `late` stands in the order of rows. */
 export const writeReport = async (
   { log, files }: { log: EventLog; files: FileStore },
   importId: string,
   asked: ImportRequested,
   table: OpenTable,
+  late: readonly ImportError[],
 ): Promise<void> => {
-  const pages = writeTable(writerOf(asked, [...table.columns, REASON]), refusedRows(log, importId, table))
+  const errors = inOrder(keptErrors(log, importId), late)
+  const pages = writeTable(writerOf(asked, [...table.columns, REASON]), refusedRows(errors, table))
   const bytes = async function* () {
     for await (const piece of pages) yield typeof piece === 'string' ? Buffer.from(piece) : piece
   }
@@ -32,8 +34,17 @@ const writerOf = ({ format, delimiter, sheet = '' }: ImportRequested, header: re
   return format === 'xlsx' ? xlsxWriter({ header, sheet }) : xlsWriter({ header, sheet })
 }
 
-async function* refusedRows(log: EventLog, importId: string, table: OpenTable): AsyncGenerator<WrittenCell[][]> {
-  const errors = keptErrors(log, importId)
+/** Both in the order of rows; `late` were refused once all rows were read. */
+async function* inOrder(kept: AsyncIterable<ImportError>, late: readonly ImportError[]): AsyncGenerator<ImportError> {
+  let next = 0
+  for await (const error of kept) {
+    while (next < late.length && late[next].row < error.row) yield late[next++]
+    yield error
+  }
+  yield* late.slice(next)
+}
+
+async function* refusedRows(errors: AsyncGenerator<ImportError>, table: OpenTable): AsyncGenerator<WrittenCell[][]> {
   let next = (await errors.next()).value as ImportError | undefined
   for await (const rows of table.pages()) {
     const lines: WrittenCell[][] = []

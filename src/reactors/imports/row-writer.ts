@@ -4,33 +4,29 @@ import { RecordWriter } from '../../features/data/record-writer.ts'
 import type { ImportRequested } from '../../features/imports/events.ts'
 import { task } from '../../features/tasks/task.ts'
 import { TaskWriter } from '../../features/tasks/task-writer.ts'
-import { TASKS, type TaskRow } from '../../features/tasks/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
-import { seesRow } from '../../kit/http/list-query.ts'
 import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
-import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
-import { KnownNames } from './known-names.ts'
+import type { KnownNames } from './known-names.ts'
+import { type RoutePlaces, saidPlace } from './route-places.ts'
+import { placed, routeRows } from './route-rows.ts'
+import type { RowWriter } from './row-written.ts'
+import { TaskFinder } from './task-finder.ts'
 
-/** Writes what a row says: by the decisions that the routes have, bounded by the rights of whoever sent the file. */
-export interface RowWriter {
-  /** Rows that share one of these are written one after another. */
-  keysOf(values: JsonObject): readonly unknown[]
-  /** The field of the body that a path of a failure means, by the name that targets have. */
-  targetAt(path: string): string
-  /** @throws Failure of the row */
-  write(origin: WriteOrigin, id: string, values: JsonObject): Promise<Written & { isNew: boolean }>
-}
-
-export const rowWriterOf = (
+export const rowWriterOf = async (
   services: ResourceServices,
   caller: UserCaller,
   asked: ImportRequested,
-): Promise<RowWriter> =>
-  asked.type === 'datasource' ? recordRows(services, asked) : Promise.resolve(taskRows(services, caller, asked))
+  names: KnownNames,
+  places: RoutePlaces,
+): Promise<RowWriter> => {
+  if (asked.type === 'datasource') return recordRows(services, asked)
+  const finder = new TaskFinder(services.tables, caller)
+  return asked.type === 'route' ? routeRows(finder, places) : taskRows(services, finder, asked, names, places)
+}
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
@@ -48,7 +44,7 @@ const recordRows = async (services: ResourceServices, asked: ImportRequested): P
         .replace(/^\/values\//, '')
         .replaceAll('~1', '/')
         .replaceAll('~0', '~'),
-    write: async (origin, id, said) => {
+    write: async (origin, _row, id, said) => {
       const values = await withReferences(services, writer, type, said)
       if (mode === 'upsert') return upsertRecord(services, writer, type, origin, { values }, id)
       return { ...(await writer.create(origin, { _id: id, dataTypeId, values })), isNew: true }
@@ -79,40 +75,42 @@ const withReferences = async (
 
 const checkTask = compileCheck(createSchema(task.declaration))
 
-const taskRows = (services: ResourceServices, caller: UserCaller, asked: ImportRequested): RowWriter => {
+const taskRows = (
+  services: ResourceServices,
+  finder: TaskFinder,
+  asked: ImportRequested,
+  names: KnownNames,
+  places: RoutePlaces,
+): RowWriter => {
   const writer = new TaskWriter(services)
-  const names = new KnownNames(services.tables, caller)
-  const { organizationId, mode } = asked
-  /** Tasks that rows before have made: the tables may not have them yet. */
-  const made = new Map<string, string>()
-  const idByExternal = async (externalId: string): Promise<string | undefined> => {
-    const known = made.get(externalId)
-    if (known !== undefined) return known
-    const { rows } = await services.tables.find<TaskRow>(TASKS, organizationId, { where: { externalId }, limit: 1 })
-    const found = rows.at(0)
-    if (found !== undefined && !seesRow(caller, found.row, task.declaration))
-      throw new Failure('key_in_use', { message: 'externalId is taken by a task that you do not see.' })
-    return found?.id
-  }
+  const isUpsert = asked.mode === 'upsert'
   return {
     keysOf: ({ externalId }) => [externalId],
     targetAt: targetOfTask,
-    write: async (origin, id, values) => {
+    write: async (origin, row, id, values) => {
+      const said = saidPlace(values)
       const body = await taskBody(names, asked, values)
       const { externalId } = body
-      if (mode === 'upsert' && typeof externalId !== 'string')
-        throw invalid('/externalId', 'is required: tasks are found by it')
-      const before = mode === 'upsert' ? await idByExternal(externalId as string) : undefined
-      if (before !== undefined && before !== id) {
+      if (isUpsert && typeof externalId !== 'string') throw invalid('/externalId', 'is required: tasks are found by it')
+      const before = isUpsert ? await finder.byExternalId(externalId as string) : undefined
+      if (before !== undefined && before.id !== id) {
         const { flowId: _flow, ...changes } = body
-        return { ...(await writer.change(origin, { id: before, kind: 'amend', body: changes })), isNew: false }
+        const hubId = String(changes.hubId ?? before.hubId)
+        return placed(places, said && { row, said, task: { id: before.id, hubId, isNew: before.isNew } }, async () => ({
+          ...(await writer.change(origin, { id: before.id, kind: 'amend', body: changes })),
+          isNew: false,
+        }))
       }
       const whole = { hubId: asked.hubId ?? null, ...body }
       if (whole.hubId === null) throw invalid('/hubId', 'is required')
       assertValid(checkTask, whole)
-      const written = await writer.create(origin, { ...whole, _id: id })
-      if (typeof externalId === 'string') made.set(externalId, id)
-      return { ...written, isNew: true }
+      const hubId = String(whole.hubId).toLowerCase()
+      const made = await placed(places, said && { row, said, task: { id, hubId, isNew: true } }, async () => ({
+        ...(await writer.create(origin, { ...whole, _id: id })),
+        isNew: true,
+      }))
+      if (typeof externalId === 'string') finder.made(externalId, { id, hubId, isNew: true })
+      return made
     },
   }
 }
@@ -125,7 +123,11 @@ const targetOfTask = (path: string): string => {
   return FIELD_OF[first] ?? first
 }
 
-const taskBody = async (names: KnownNames, asked: ImportRequested, values: JsonObject): Promise<JsonObject> => {
+const taskBody = async (
+  names: KnownNames,
+  asked: ImportRequested,
+  { route: _route, vehicle: _vehicle, sequence: _sequence, ...values }: JsonObject,
+): Promise<JsonObject> => {
   const body: JsonObject = { flowId: asked.flowId as string }
   for (const [name, value] of Object.entries(values)) {
     const [outer, inner] = name.split(/\.(.*)/s)

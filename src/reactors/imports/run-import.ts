@@ -2,6 +2,8 @@ import type { FileStore } from '../../engines/file-store.ts'
 import { assertMayWrite } from '../../features/imports/import-form.ts'
 import {
   type ImportError,
+  type ImportPage,
+  type ImportPlace,
   type ImportRequested,
   type ImportResult,
   pagesStream,
@@ -24,10 +26,14 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { callerNow } from '../callers/caller-now.ts'
 import { dryLog, WouldWrite } from './dry-log.ts'
-import { keepPage } from './pages.ts'
+import { KnownNames } from './known-names.ts'
+import { keepPage, keptPages } from './pages.ts'
 import { writeReport } from './report.ts'
-import { rowWriterOf, type RowWriter } from './row-writer.ts'
+import { RoutePlaces } from './route-places.ts'
+import { rowWriterOf } from './row-writer.ts'
+import type { RowWriter, RowWritten } from './row-written.ts'
 import { CellFault, type MappedColumn, valuesOf, withPlaces } from './understand-row.ts'
+import { writeRoutes } from './write-routes.ts'
 
 export type ImportRunServices = ResourceServices & { files: FileStore; clock: Clock }
 
@@ -71,29 +77,61 @@ const runImport = async (
       errors: [],
       total,
     }
-    const rowImport = new RowImport(
-      services,
-      run,
-      caller,
-      columns,
-      await rowWriterOf(dry(services, asked), caller, asked),
-    )
-    const reached = await rowImport.all(table, begun)
-    const hasReport = reached.failed > 0 && !signal.aborted
-    if (hasReport) await writeReport(services, run.id, asked, table)
-    const { total: _total, ...counts } = reached
-    return { processed: reached.succeeded + reached.failed, result: { ...counts, hasReport } }
+    const names = new KnownNames(services.tables, caller)
+    const places = await placesOf(services, run, names, begun.lastRow)
+    const writer = await rowWriterOf(dry(services, asked), caller, asked, names, places)
+    const rowImport = new RowImport(services, run, caller, columns, writer)
+    const read = await rowImport.all(table, begun)
+    const late = await lateErrors(services, run, caller, places)
+    const hasReport = read.failed + late.length > 0 && !signal.aborted
+    if (hasReport) await writeReport(services, run.id, asked, table, late)
+    const { total: _total, ...counts } = withLate(read, late)
+    return { processed: counts.succeeded + counts.failed, result: { ...counts, hasReport } }
   } finally {
     await table.close()
   }
 }
+
+/** The places of rows that attempts before this one have read. */
+const placesOf = async (
+  { log, tables }: ImportRunServices,
+  { id, attempt, asked }: JobRun<ImportRequested>,
+  names: KnownNames,
+  lastRow: number,
+): Promise<RoutePlaces> => {
+  const { organizationId, mode } = asked
+  const places = new RoutePlaces({ log, tables, organizationId, importId: id, mode, attempt, names })
+  if (lastRow === 0) return places
+  for await (const page of keptPages(log, id))
+    for (const place of page.places ?? []) if (place.row <= lastRow) await places.restore(place)
+  return places
+}
+
+/** Rows whose places were refused once all rows were read. The tasks of a dry run are not there to be given places. */
+const lateErrors = async (
+  services: ImportRunServices,
+  run: JobRun<ImportRequested>,
+  caller: UserCaller,
+  places: RoutePlaces,
+): Promise<ImportError[]> => {
+  const { dryRun, type } = run.asked
+  if (run.signal.aborted || (dryRun && type !== 'route')) return []
+  return writeRoutes(dry(services, run.asked), caller, run, places.all(), services.clock.now())
+}
+
+const withLate = (read: ImportReached, late: readonly ImportError[]): ImportReached => ({
+  ...read,
+  succeeded: read.succeeded - late.length,
+  failed: read.failed + late.length,
+  errors: [...read.errors, ...late].sort((a, b) => a.row - b.row).slice(0, ERRORS_MAX),
+})
 
 /** @throws Failure forbidden for a sender who may not do this any more */
 const senderOf = async ({ tables, clock }: ImportRunServices, asked: ImportRequested): Promise<UserCaller> => {
   const caller = await callerNow(tables, asked.organizationId, asked.userId, clock.now())
   if (caller === undefined || !caller.permissions.has('import/data'))
     throw new Failure('forbidden', { message: 'Whoever sent the file may not import any more.' })
-  assertMayWrite(caller, asked.type)
+  assertMayWrite(caller, asked.type, asked.mapping)
   return caller
 }
 
@@ -163,10 +201,15 @@ class RowImport {
     const { id, asked } = this.run
     const errors: ImportError[] = []
     const items = rows.flatMap((one) => this.itemOf(one, errors))
-    const changed = await this.write(items, errors)
+    const { changed, places } = await this.write(items, errors)
     errors.sort((a, b) => a.row - b.row)
     const lastRow = rows[rows.length - 1].row
-    await keepPage(this.services.log, id, lastRow, { organizationId: asked.organizationId, errors, changed })
+    await keepPage(this.services.log, id, lastRow, {
+      organizationId: asked.organizationId,
+      errors,
+      changed,
+      ...(places.length > 0 && { places }),
+    })
     return {
       ...reached,
       lastRow,
@@ -187,15 +230,19 @@ class RowImport {
     }
   }
 
-  /** Answers what was there before and is changed. */
-  private async write(items: readonly Item[], errors: ImportError[]): Promise<{ row: number; id: string }[]> {
-    if (items.length === 0) return []
+  /** Answers what was there before and is changed, and the places that rows were given. */
+  private async write(
+    items: readonly Item[],
+    errors: ImportError[],
+  ): Promise<{ changed: ImportPage['changed']; places: ImportPlace[] }> {
+    if (items.length === 0) return { changed: [], places: [] }
     const { id } = this.run
     const { clock } = this.services
     const now = clock.now()
     const request = { caller: this.caller, now, ids: idSource(now), correlationId: id }
     const keysOf = ({ values }: JsonObject) => this.writer.keysOf(values as JsonObject)
     const changed: { row: number; id: string }[] = []
+    const places: ImportPlace[] = []
     await writeEach(
       request,
       items,
@@ -203,6 +250,7 @@ class RowImport {
         const { row, values } = item as Item
         try {
           const written = await this.one(origin, row, values)
+          if (written.place !== undefined) places.push(written.place)
           if (!written.isNew) changed.push({ row, id: written.row._id as string })
           return written
         } catch (error) {
@@ -212,10 +260,10 @@ class RowImport {
       },
       keysOf,
     )
-    return changed
+    return { changed, places }
   }
 
-  private async one(origin: WriteOrigin, row: number, values: JsonObject) {
+  private async one(origin: WriteOrigin, row: number, values: JsonObject): Promise<RowWritten> {
     const { id, asked, attempt } = this.run
     let drawn = 0
     const own: WriteOrigin = {
@@ -225,7 +273,7 @@ class RowImport {
     }
     const madeAs = madeId(id, asked.at, row)
     try {
-      return await this.writer.write(own, madeAs, values)
+      return await this.writer.write(own, row, madeAs, values)
     } catch (error) {
       if (!(error instanceof WouldWrite)) throw error
       this.assertNotTaken(values)

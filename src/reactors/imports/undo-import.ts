@@ -15,6 +15,7 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { callerNow } from '../callers/caller-now.ts'
 import { keptPages } from './pages.ts'
+import { undoRoutes } from './undo-routes.ts'
 
 type UndoServices = ResourceServices & { clock: Clock }
 
@@ -35,7 +36,7 @@ export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, I
     if (caller === undefined)
       throw new Failure('not_found', { message: 'Whoever asked for this is not there any more.' })
     assertMayWrite(caller, asked.type)
-    let reached = (cursor as Reached | undefined) ?? (await begunWith(services, asked))
+    let reached = (cursor as Reached | undefined) ?? (await begunWith(services, caller, run))
     while (reached.row < asked.lastRow && !signal.aborted) {
       reached = await undoRows(services, caller, run, reached)
       await run.progress(reached.row, reached)
@@ -46,11 +47,31 @@ export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, I
 })
 
 /** What was there before the import is not the import's to take away. */
-const begunWith = async ({ log }: UndoServices, { importId }: ImportUndoRequested): Promise<Reached> => {
-  const reached: Reached = { row: 0, undone: 0, kept: 0, errors: [] }
-  for await (const { changed } of keptPages(log, importId))
+const begunWith = async (
+  services: UndoServices,
+  caller: UserCaller,
+  run: JobRun<ImportUndoRequested>,
+): Promise<Reached> => {
+  const { importId, type, lastRow } = run.asked
+  const isRoute = type === 'route'
+  const reached: Reached = { row: isRoute ? lastRow : 0, undone: 0, kept: 0, errors: [] }
+  for await (const { changed } of keptPages(services.log, importId))
     for (const { row, id } of changed) keep(reached, row, `${id} was there before and stays as it is`)
-  return reached
+  const origin = originOfUndo(services, caller, run)
+  const { removed, errors } = await undoRoutes(services, origin, run, importId)
+  for (const { row, message } of errors) keep(reached, row, message)
+  return { ...reached, undone: isRoute ? removed : 0 }
+}
+
+const originOfUndo = (
+  { clock }: UndoServices,
+  caller: UserCaller,
+  { id, asked, attempt }: JobRun<ImportUndoRequested>,
+): WriteOrigin => {
+  const now = clock.now()
+  const { organizationId } = asked
+  const metadata = { organizationId, actor: `user:${caller.userId}`, $correlationId: id, $causationId: id }
+  return { organizationId, caller, now, ids: { ...idSource(now), isRepeat: attempt > 1 ? undefined : false }, metadata }
 }
 
 const keep = (reached: Reached, row: number, message: string): void => {
@@ -62,9 +83,10 @@ const keep = (reached: Reached, row: number, message: string): void => {
 const undoRows = async (
   services: UndoServices,
   caller: UserCaller,
-  { id, asked, attempt }: JobRun<ImportUndoRequested>,
+  run: JobRun<ImportUndoRequested>,
   before: Reached,
 ): Promise<Reached> => {
+  const { asked } = run
   const reached = { ...before, errors: [...before.errors] }
   const last = Math.min(asked.lastRow, before.row + ROWS_AT_A_TIME)
   const rows = Array.from({ length: last - before.row }, (_, i) => before.row + 1 + i)
@@ -72,18 +94,13 @@ const undoRows = async (
   const [loads, writes] = isRecord
     ? [record.writer(services), new RecordWriter(services)]
     : [task.writer(services), new TaskWriter(services)]
-  const now = services.clock.now()
   await severalAtOnce(rows, AT_ONCE, async (row) => {
     const made = madeId(asked.importId, asked.importedAt, row)
     const { state, version } = await loads.load(made)
     if (state.status !== 'live') return
     if (version > 1) return keep(reached, row, `${made} was changed since`)
-    const { organizationId } = asked
-    const metadata = { organizationId, actor: `user:${caller.userId}`, $correlationId: id, $causationId: id }
-    const ids = { ...idSource(now), isRepeat: attempt > 1 ? undefined : false }
-    const origin: WriteOrigin = { organizationId, caller, now, ids, metadata }
     try {
-      await writes.delete(origin, { id: made, expectedVersion: 1 })
+      await writes.delete(originOfUndo(services, caller, run), { id: made, expectedVersion: 1 })
       reached.undone++
     } catch (error) {
       if (!(error instanceof Failure) || error.status >= 500) throw error
