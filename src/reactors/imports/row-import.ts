@@ -1,0 +1,169 @@
+import type { ImportError, ImportPage, ImportPlace, ImportRequested } from '../../features/imports/events.ts'
+import { type ImportReached, madeId } from '../../features/imports/views.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { idFrom, idSource } from '../../kit/commands/ids.ts'
+import type { OpenTable } from '../../kit/formats/open-table.ts'
+import type { TableRow } from '../../kit/formats/table-cells.ts'
+import { ZonedTime } from '../../kit/formats/zoned-time.ts'
+import type { JobRun } from '../../kit/jobs/attempt.ts'
+import { writeEach } from '../../kit/resource/bulk.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { WouldWrite } from './dry-log.ts'
+import { keepPage } from './pages.ts'
+import type { RowWriter, RowWritten } from './row-written.ts'
+import { CellFault, type MappedColumn, valuesOf, withPlaces } from './understand-row.ts'
+
+export type RowImportServices = ResourceServices & { clock: Clock }
+
+/** Rows that were refused and are told of with the import itself. */
+export const ERRORS_MAX = 100
+const MESSAGE_CHARS_MAX = 300
+
+interface Item extends JsonObject {
+  row: number
+  values: JsonObject
+}
+
+/** One attempt at the rows of a file. */
+export class RowImport {
+  private readonly services: RowImportServices
+  private readonly run: JobRun<ImportRequested>
+  private readonly caller: UserCaller
+  private readonly columns: readonly MappedColumn[]
+  private readonly writer: RowWriter
+  private readonly zone: ZonedTime
+  /** Keys that rows of a dry run would have taken. */
+  private readonly taken = new Set<unknown>()
+
+  constructor(
+    services: RowImportServices,
+    run: JobRun<ImportRequested>,
+    caller: UserCaller,
+    columns: readonly MappedColumn[],
+    writer: RowWriter,
+  ) {
+    this.services = services
+    this.run = run
+    this.caller = caller
+    this.columns = columns
+    this.writer = writer
+    this.zone = new ZonedTime(run.asked.timeZone)
+  }
+
+  async all(table: OpenTable, begun: ImportReached): Promise<ImportReached> {
+    let reached = begun
+    const { signal, progress } = this.run
+    for await (const rows of table.pages(begun.lastRow)) {
+      if (signal.aborted) break
+      reached = await this.page(rows, reached)
+      await progress(reached.succeeded + reached.failed, reached)
+    }
+    return reached
+  }
+
+  private async page(rows: readonly TableRow[], reached: ImportReached): Promise<ImportReached> {
+    const { id, asked } = this.run
+    const errors: ImportError[] = []
+    const items = rows.flatMap((one) => this.itemOf(one, errors))
+    const { changed, places } = await this.write(items, errors)
+    errors.sort((a, b) => a.row - b.row)
+    const lastRow = rows[rows.length - 1].row
+    await keepPage(this.services.log, id, lastRow, {
+      organizationId: asked.organizationId,
+      errors,
+      changed,
+      ...(places.length > 0 && { places }),
+    })
+    return {
+      ...reached,
+      lastRow,
+      succeeded: reached.succeeded + rows.length - errors.length,
+      failed: reached.failed + errors.length,
+      errors: [...reached.errors, ...errors].slice(0, ERRORS_MAX),
+    }
+  }
+
+  private itemOf({ row, cells }: TableRow, errors: ImportError[]): Item[] {
+    try {
+      const values = withPlaces(valuesOf(this.columns, cells, this.zone), this.columns)
+      return [{ row, values }]
+    } catch (error) {
+      if (!(error instanceof CellFault)) throw error
+      errors.push({ row, column: error.column, code: 'invalid', message: error.message })
+      return []
+    }
+  }
+
+  /** Answers what was there before and is changed, and the places that rows were given. */
+  private async write(
+    items: readonly Item[],
+    errors: ImportError[],
+  ): Promise<{ changed: ImportPage['changed']; places: ImportPlace[] }> {
+    if (items.length === 0) return { changed: [], places: [] }
+    const { id } = this.run
+    const { clock } = this.services
+    const now = clock.now()
+    const request = { caller: this.caller, now, ids: idSource(now), correlationId: id }
+    const keysOf = ({ values }: JsonObject) => this.writer.keysOf(values as JsonObject)
+    const changed: { row: number; id: string }[] = []
+    const places: ImportPlace[] = []
+    await writeEach(
+      request,
+      items,
+      async (item, origin) => {
+        const { row, values } = item as Item
+        try {
+          const written = await this.one(origin, row, values)
+          if (written.place !== undefined) places.push(written.place)
+          if (!written.isNew) changed.push({ row, id: written.row._id as string })
+          return written
+        } catch (error) {
+          if (error instanceof Failure && error.status < 500) errors.push(this.errorOf(row, error))
+          throw error
+        }
+      },
+      keysOf,
+    )
+    return { changed, places }
+  }
+
+  private async one(origin: WriteOrigin, row: number, values: JsonObject): Promise<RowWritten> {
+    const { id, asked, attempt } = this.run
+    let drawn = 0
+    const own: WriteOrigin = {
+      ...origin,
+      ids: { next: () => idFrom('import-event', id, row, drawn++), isRepeat: attempt > 1 },
+      metadata: { organizationId: asked.organizationId, actor: `import:${id}`, $correlationId: id, $causationId: id },
+    }
+    const madeAs = madeId(id, asked.at, row)
+    try {
+      return await this.writer.write(own, row, madeAs, values)
+    } catch (error) {
+      if (!(error instanceof WouldWrite)) throw error
+      this.assertNotTaken(values)
+      return { row: { _id: madeAs }, isNew: true }
+    }
+  }
+
+  /** Nothing of a dry run is there for the next row to meet. */
+  private assertNotTaken(values: JsonObject): void {
+    if (this.run.asked.mode === 'upsert') return
+    const [key] = this.writer.keysOf(values)
+    if (key === undefined || key === null) return
+    if (this.taken.has(key))
+      throw new Failure('key_in_use', { message: `${JSON.stringify(key)} stands in an earlier row.` })
+    this.taken.add(key)
+  }
+
+  private errorOf(row: number, { code, message, details }: Failure): ImportError {
+    const fault = details.errors?.[0]
+    const target = fault === undefined ? undefined : this.writer.targetAt(fault.path)
+    const column = this.columns.find((one) => one.target.name === target || one.target.name.startsWith(`${target}.`))
+    const text = fault === undefined || column === undefined ? message : fault.message
+    return { row, column: column?.name ?? null, code, message: text.slice(0, MESSAGE_CHARS_MAX) }
+  }
+}
