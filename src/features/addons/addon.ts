@@ -39,7 +39,7 @@ export const addon = defineResource({
     frameUrl: url,
   },
   permissions: { view: 'view/addon', edit: 'edit/addon' },
-  indexes: { range: ['name'], equality: ['name'], text: ['name'] },
+  table: { indexes: { range: ['name'], equality: ['name'], text: ['name'] } },
   example: {
     name: 'Route colors',
     files: [

@@ -7,7 +7,7 @@ import { type Reply, type Route, route, type RouteRequest } from '../../kit/http
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { assertRoom } from '../../kit/quotas/quotas.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
-import { valuesSchema } from '../../kit/resource/declaration.ts'
+import { valuesSchema } from '../../kit/resource/schemas.ts'
 import { assertNewNames } from '../../kit/resource/new-names.ts'
 import { shownBy } from '../../kit/resource/show.ts'
 import { originOf, versionOf, type Written } from '../../kit/resource/writes.ts'

@@ -103,17 +103,21 @@ export const automationResource = defineResource({
     dataTypeIds: optional(list(reference('dataTypes'), { max: 1 })),
   },
   permissions: { view: 'view/automation', edit: 'edit/automation' },
-  indexes: {
-    equality: AUTOMATIONS.equality,
-    range: AUTOMATIONS.range,
-    text: AUTOMATIONS.text,
+  table: {
+    indexes: {
+      equality: AUTOMATIONS.equality,
+      range: AUTOMATIONS.range,
+      text: AUTOMATIONS.text,
+    },
   },
   example: EXAMPLE,
-  filters: {
-    geofenceGroupId: {
-      schema: { type: 'string', format: 'uuid' },
-      several: true,
-      where: (geofenceGroupId) => ({ geofenceGroupId: geofenceGroupId as string[] }),
+  list: {
+    filters: {
+      geofenceGroupId: {
+        schema: { type: 'string', format: 'uuid' },
+        several: true,
+        where: (geofenceGroupId) => ({ geofenceGroupId: geofenceGroupId as string[] }),
+      },
     },
   },
 })

@@ -1,6 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import { DATE_TIME, UUID } from '../../kit/http/page-members.ts'
-import { rowSchema, type KnownResources } from '../../kit/resource/declaration.ts'
+import { rowSchema } from '../../kit/resource/schemas.ts'
+import type { KnownResources } from '../../kit/resource/declaration.ts'
 import { POINT_ROW } from '../locations/schemas.ts'
 import { TRIP } from '../trips/schemas.ts'
 import { EVENT_DATA_TYPES, type AutomationEvent, type Subject } from './events.ts'

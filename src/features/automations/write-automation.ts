@@ -7,7 +7,9 @@ import { handleCommand, type Handled, type Prepare } from '../../kit/commands/ha
 import { loadState } from '../../kit/commands/load-state.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { type Quotas, withinQuotas } from '../../kit/quotas/quotas.ts'
-import { createSchema, pickWithNull, type ResourceServices } from '../../kit/resource/declaration.ts'
+import { createSchema } from '../../kit/resource/schemas.ts'
+import { pickWithNull } from '../../kit/resource/pick.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { heldSchema } from '../../kit/resource/new-names.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import {

@@ -50,7 +50,11 @@ const field = object({
 export const dataType = defineResource({
   noun: 'dataType',
   plural: DATA_TYPES,
-  isShared: true,
+  table: {
+    isShared: true,
+    indexes: { equality: ['name', 'type', 'nameKey'], range: ['name'], text: ['name'] },
+    derived: ({ name }) => ({ nameKey: nameKey(name as string) }),
+  },
   tag: 'Data',
   paths: { one: '/data-type', many: '/data-types' },
   fields: {
@@ -74,10 +78,8 @@ export const dataType = defineResource({
     lastNo: integer({ min: 0 }),
   },
   permissions: { view: 'view/data-type', edit: 'edit/data-type' },
-  unique: 'name',
-  indexes: { equality: ['name', 'type', 'nameKey'], range: ['name'], text: ['name'] },
-  derived: ({ name }) => ({ nameKey: nameKey(name as string) }),
-  bodyBytesMax: 1024 * 1024,
+  unique: { field: 'name' },
+  body: { bytesMax: 1024 * 1024 },
   example: {
     name: 'Customers',
     type: 'customer',
@@ -90,12 +92,14 @@ export const dataType = defineResource({
       { name: 'place', type: 'coordinate' },
     ],
   },
-  keep: (write) => kept(write),
-  merge: (before, patch) =>
-    mergePatch(
-      { ...before, fields: (before.fields as unknown as StoredField[]).map(shownField) as unknown as Json },
-      patch,
-    ),
+  rules: {
+    keep: (write) => kept(write),
+    merge: (before, patch) =>
+      mergePatch(
+        { ...before, fields: (before.fields as unknown as StoredField[]).map(shownField) as unknown as Json },
+        patch,
+      ),
+  },
   present: (rows, context) => withCheck(rows, context),
 })
 

@@ -1,6 +1,6 @@
 import type { FieldError } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { pick } from '../../kit/resource/declaration.ts'
+import { pick } from '../../kit/resource/pick.ts'
 import type { StoredField } from './fields.ts'
 import { type DataTypeRow, valueIn } from './views.ts'
 

@@ -42,17 +42,16 @@ export const record = defineResource(
       /** It names what is not there, and a change has left it so. */
       isDangling: bool(),
     },
-    bodyPaths: { recordIds: '/values' },
+    body: { paths: { recordIds: '/values' }, bytesMax: BODY_BYTES_MAX },
     permissions: { view: 'view/data', edit: 'edit/data' },
-    version: 5,
-    indexes: { equality: ['fileIds'] },
-    derived: fileIdsOf,
-    uniques: uniquesOf,
-    withoutUnique: (values, field) => ({
-      ...values,
-      uniques: uniquesOf(values).filter((one) => one.field !== field) as unknown as Json,
-    }),
-    bodyBytesMax: BODY_BYTES_MAX,
+    table: { version: 5, indexes: { equality: ['fileIds'] }, derived: fileIdsOf },
+    unique: {
+      values: uniquesOf,
+      without: (values, field) => ({
+        ...values,
+        uniques: uniquesOf(values).filter((one) => one.field !== field) as unknown as Json,
+      }),
+    },
     example: {
       dataTypeId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6d',
       values: { number: 'C-1001', name: 'Corner shop', phone: '+48 22 123 45 67', kind: 'shop' },

@@ -20,7 +20,7 @@ export const exportConfig = defineResource({
     format: withDefault(oneOf(...EXPORT_FORMATS), 'csv'),
   },
   permissions: { view: 'view/export-config', edit: 'edit/export-config' },
-  indexes: { equality: ['name', 'target', 'format'], range: ['name'], text: ['name'] },
+  table: { indexes: { equality: ['name', 'target', 'format'], range: ['name'], text: ['name'] } },
   example: {
     name: 'Customers with phones',
     target: 'data',
@@ -30,12 +30,14 @@ export const exportConfig = defineResource({
     filter: {},
     format: 'xlsx',
   },
-  checks: async ({ values }) => {
-    if (values.target === 'data' && values.dataTypeId === undefined) throw invalid('/dataTypeId', 'is required')
-    if (values.target === 'task' && values.dataTypeId !== undefined)
-      throw new Failure('invalid', {
-        message: '/dataTypeId is for data only',
-        errors: [{ path: '/dataTypeId', message: 'is for data only' }],
-      })
+  rules: {
+    checks: async ({ values }) => {
+      if (values.target === 'data' && values.dataTypeId === undefined) throw invalid('/dataTypeId', 'is required')
+      if (values.target === 'task' && values.dataTypeId !== undefined)
+        throw new Failure('invalid', {
+          message: '/dataTypeId is for data only',
+          errors: [{ path: '/dataTypeId', message: 'is for data only' }],
+        })
+    },
   },
 })

@@ -77,9 +77,9 @@ export const flow = defineResource({
   },
   internal: { dataTypeIds: list(reference(DATA_TYPES), { max: COMPONENTS_MAX }) },
   permissions: { view: 'view/flow', edit: 'edit/flow' },
-  unique: 'name',
-  indexes: { equality: ['name', 'key', 'isActive'], range: ['name'], text: ['name', 'description'] },
-  bodyBytesMax: 1024 * 1024,
+  unique: { field: 'name' },
+  table: { indexes: { equality: ['name', 'key', 'isActive'], range: ['name'], text: ['name', 'description'] } },
+  body: { bytesMax: 1024 * 1024 },
   example: {
     name: 'Delivery of goods',
     steps: [
@@ -94,7 +94,7 @@ export const flow = defineResource({
       },
     ],
   },
-  keep: (write) => kept(write),
+  rules: { keep: (write) => kept(write) },
   present: (rows, { services: { tables }, caller, wants }) =>
     wants('dataSource') ? withFieldNames(tables, caller.organizationId, rows) : [...rows],
 })

@@ -23,10 +23,12 @@ export const geofence = defineResource(
     permissions: { view: 'view/geofence', edit: 'edit/geofence' },
     rollout: 'geofences',
     settles: () => IN_FORCE,
-    indexes: { equality: ['geofenceGroupId', 'isActive', 'name'], range: ['name'], text: ['name'] },
-    // What it means takes more than an index: see `geofenceRoutes`.
-    filters: { bbox: { schema: BBOX, where: () => ({}) } },
-    bodyBytesMax: BODY_BYTES_MAX,
+    table: { indexes: { equality: ['geofenceGroupId', 'isActive', 'name'], range: ['name'], text: ['name'] } },
+    list: {
+      // What it means takes more than an index: see `geofenceRoutes`.
+      filters: { bbox: { schema: BBOX, where: () => ({}) } },
+    },
+    body: { bytesMax: BODY_BYTES_MAX },
     example: GEOFENCE_EXAMPLE,
     present: (rows, { services, caller, wants }) =>
       DETAIL_MEMBERS.some(wants) ? withDetails(services.tables, caller.organizationId, rows) : [...rows],

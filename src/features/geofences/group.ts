@@ -34,24 +34,26 @@ export const geofenceGroup = defineResource({
   permissions: { view: 'view/geofence', edit: 'edit/geofence' },
   rollout: 'geofences',
   settles: () => IN_FORCE,
-  indexes: { equality: ['name'], range: ['name'], text: ['name', 'description'] },
+  table: { indexes: { equality: ['name'], range: ['name'], text: ['name', 'description'] } },
   example: {
     name: 'Depots',
     description: 'Where vehicles rest',
     maxAccuracy: 50,
     debounce: { fixes: 3, seconds: 30 },
   },
-  checks: async ({ services, organizationId, id, values }) => {
-    const { maxAccuracy } = values as GroupRules
-    if (maxAccuracy === undefined) return
-    const { rows } = await services.tables.find(GEOFENCE_GROUPS, organizationId, { limit: PAGE })
-    const others = rows.filter((other) => other.id !== id).map(({ row }) => (row as JsonObject).maxAccuracy)
-    const all = new Set([...others.filter((value) => value !== undefined), maxAccuracy])
-    if (all.size <= ACCURACIES_MAX) return
-    const message = `The groups of an organization may have at most ${ACCURACIES_MAX} different values of maxAccuracy.`
-    throw new Failure('conflict', {
-      message,
-      errors: [{ path: '/maxAccuracy', message: 'must be one that another group has' }],
-    })
+  rules: {
+    checks: async ({ services, organizationId, id, values }) => {
+      const { maxAccuracy } = values as GroupRules
+      if (maxAccuracy === undefined) return
+      const { rows } = await services.tables.find(GEOFENCE_GROUPS, organizationId, { limit: PAGE })
+      const others = rows.filter((other) => other.id !== id).map(({ row }) => (row as JsonObject).maxAccuracy)
+      const all = new Set([...others.filter((value) => value !== undefined), maxAccuracy])
+      if (all.size <= ACCURACIES_MAX) return
+      const message = `The groups of an organization may have at most ${ACCURACIES_MAX} different values of maxAccuracy.`
+      throw new Failure('conflict', {
+        message,
+        errors: [{ path: '/maxAccuracy', message: 'must be one that another group has' }],
+      })
+    },
   },
 })

@@ -10,11 +10,12 @@ export const hub = defineResource({
   fields: { name: newName({ max: 100 }), address: optional(text({ max: 300 })), lat: latitude(), lng: longitude() },
   permissions: { view: 'view/hub', edit: 'edit/hub' },
   hubField: '_id',
-  version: 2,
-  indexes: { equality: ['name', 'address'], range: ['name'], text: ['name', 'address'] },
+  table: { version: 2, indexes: { equality: ['name', 'address'], range: ['name'], text: ['name', 'address'] } },
   example: { name: 'Warsaw West', address: 'Wolska 1, Warszawa', lat: 52.23, lng: 20.98 },
-  beforeDelete: async ({ services: { tables }, organizationId }) => {
-    const { total = 0 } = await tables.find('hubs', organizationId, { limit: 1, total: true })
-    if (total <= 1) throw new Failure('conflict', { message: 'An organization needs at least one hub.' })
+  deletion: {
+    check: async ({ services: { tables }, organizationId }) => {
+      const { total = 0 } = await tables.find('hubs', organizationId, { limit: 1, total: true })
+      if (total <= 1) throw new Failure('conflict', { message: 'An organization needs at least one hub.' })
+    },
   },
 })

@@ -45,8 +45,10 @@ export const organization = defineResource({
     uses: optional({ schema: { ...AMOUNTS, description: 'How much of it the organization has.' } }),
   },
   internal: { logoBytes: optional(integer({ min: 0 })) },
-  keep: async ({ values, before, now }) => ({ ...values, settings: keptSettings(values, before, now) }),
-  checks: async (write) => assertMayDemand(write),
+  rules: {
+    keep: async ({ values, before, now }) => ({ ...values, settings: keptSettings(values, before, now) }),
+    checks: async (write) => assertMayDemand(write),
+  },
   permissions: { view: 'view/organization', edit: 'edit/organization' },
   example: { name: 'Green Couriers' },
 })

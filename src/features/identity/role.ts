@@ -27,18 +27,20 @@ export const role = defineResource({
   },
   readOnly: { key: optional(oneOf('owner', 'admin', 'planner', 'fieldUser')) },
   permissions: { view: 'view/role', edit: 'edit/role' },
-  unique: 'name',
-  replaceable: true,
-  version: 2,
-  indexes: { equality: ['name', 'key'], range: ['name'], text: ['name'] },
-  example: { name: 'Dispatcher', permissions: ['view/task', 'edit/task'] },
-  checks: (write) => assertRole(write),
-  beforeDelete: async ({ caller, values }, heir) => {
-    if (values.key !== undefined) throw fixed('A predefined role cannot be deleted.')
-    if (caller !== undefined) assertHolds(caller, values as unknown as RoleRow)
-    if (heir?.key === 'owner') throw invalid('/replaceWith', 'must not be the role of owners: they are made one by one')
-    if (caller !== undefined && heir !== undefined) assertHolds(caller, heir as RoleRow)
+  unique: { field: 'name' },
+  deletion: {
+    replaceable: true,
+    check: async ({ caller, values }, heir) => {
+      if (values.key !== undefined) throw fixed('A predefined role cannot be deleted.')
+      if (caller !== undefined) assertHolds(caller, values as unknown as RoleRow)
+      if (heir?.key === 'owner')
+        throw invalid('/replaceWith', 'must not be the role of owners: they are made one by one')
+      if (caller !== undefined && heir !== undefined) assertHolds(caller, heir as RoleRow)
+    },
   },
+  table: { version: 2, indexes: { equality: ['name', 'key'], range: ['name'], text: ['name'] } },
+  example: { name: 'Dispatcher', permissions: ['view/task', 'edit/task'] },
+  rules: { checks: (write) => assertRole(write) },
 })
 
 /** The data types of an organization: the fields of their records can be hidden. */

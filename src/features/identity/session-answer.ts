@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { chooseFields } from '../../kit/http/list-query.ts'
-import { rowSchema } from '../../kit/resource/declaration.ts'
+import { rowSchema } from '../../kit/resource/schemas.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { answered, DATE_TIME, envelope, UUID } from '../../kit/http/page-members.ts'
 import { exampleRow } from '../../kit/resource/answers.ts'

@@ -40,25 +40,28 @@ export const user = defineResource({
     timeZone: optional(timeZone()),
   },
   readOnly: { teamIds, pendingEmail: optional(email()) },
-  accepts: { teamIds, password: optional(PASSWORD) },
+  body: { accepts: { teamIds, password: optional(PASSWORD) } },
   internal: { identityId: id(), pendingEmailUntil: optional({ schema: { type: 'string', format: 'date-time' } }) },
-  derived: ({ email: address }) => ({ emailKey: normalizeKey(String(address)) }),
-  links: { teamIds: { noun: 'team', field: 'userIds' } },
+  table: {
+    derived: ({ email: address }) => ({ emailKey: normalizeKey(String(address)) }),
+    links: { teamIds: { noun: 'team', field: 'userIds' } },
+    version: 2,
+    indexes: {
+      equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'],
+      range: ['name', 'email'],
+      text: ['name', 'email'],
+    },
+  },
   permissions: { view: 'view/user', edit: 'edit/user' },
   personal: { permission: 'edit/user', fields: ['email', 'pendingEmail', 'hubId', 'language', 'timeZone'] },
-  whenReferenced: 'takeOut',
-  erasable: true,
+  deletion: { whenReferenced: 'takeOut', erasable: true },
   present: (rows, { now }) => rows.map((row) => withoutRunOut(row, now)),
-  version: 2,
-  indexes: {
-    equality: ['name', 'roleId', 'hubId', 'teamIds', 'status', 'language', 'timeZone', 'emailKey'],
-    range: ['name', 'email'],
-    text: ['name', 'email'],
-  },
-  filters: {
-    email: {
-      schema: { type: 'string', maxLength: 254, description: 'Compared without case.' },
-      where: (address) => ({ emailKey: normalizeKey(String(address)) }),
+  list: {
+    filters: {
+      email: {
+        schema: { type: 'string', maxLength: 254, description: 'Compared without case.' },
+        where: (address) => ({ emailKey: normalizeKey(String(address)) }),
+      },
     },
   },
   example: {

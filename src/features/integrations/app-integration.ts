@@ -23,10 +23,12 @@ export const appIntegration = defineResource({
     clientSecret: secret({ max: 500 }),
     isActive: withDefault(bool(), true),
   },
-  writeOnly: ['clientSecret'],
+  secrets: { writeOnly: ['clientSecret'] },
   permissions: { view: 'view/app-integration', edit: 'edit/app-integration' },
-  version: 2,
-  indexes: { equality: ['name', 'type', 'tenantId', 'isActive'], range: ['name'], text: ['name'] },
+  table: {
+    version: 2,
+    indexes: { equality: ['name', 'type', 'tenantId', 'isActive'], range: ['name'], text: ['name'] },
+  },
   example: {
     type: 'azure',
     name: 'Company sign-in',

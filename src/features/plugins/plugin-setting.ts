@@ -31,15 +31,16 @@ export const pluginSetting = defineResource({
     isActive: withDefault(bool(), true),
   },
   permissions: { view: 'view/plugin-setting', edit: 'edit/plugin-setting' },
-  indexes: { equality: ['plugin', 'isActive'], range: ['plugin'], text: ['plugin'] },
-  sealed: ['settings'],
-  version: 2,
-  keep: async ({ values, before }) => ({
-    ...values,
-    settings: unmasked(values.settings, before?.settings, '/settings'),
-  }),
+  table: { indexes: { equality: ['plugin', 'isActive'], range: ['plugin'], text: ['plugin'] }, version: 2 },
+  secrets: { sealed: ['settings'] },
+  rules: {
+    keep: async ({ values, before }) => ({
+      ...values,
+      settings: unmasked(values.settings, before?.settings, '/settings'),
+    }),
+  },
   present: (rows) => rows.map((row) => ({ ...row, settings: masked(row.settings as Json) })),
-  bodyBytesMax: BODY_BYTES_MAX,
+  body: { bytesMax: BODY_BYTES_MAX },
   example: { plugin: 'route-colors', settings: { palette: 'dark', legend: true }, isActive: true },
 })
 

@@ -76,20 +76,24 @@ export const routingResult = defineResource({
   },
   permissions: { view: 'view/routing', edit: 'edit/routing' },
   hubField: 'hubId',
-  indexes: { equality: ['state', 'source', 'name', 'taskIds'], range: ['name'], text: ['name'] },
-  filters: {
-    taskId: {
-      schema: { type: 'string', format: 'uuid', description: 'Results that name this task.' },
-      several: true,
-      where: (value) => ({ taskIds: (value as string[]).map((one) => one.toLowerCase()) }),
+  table: { indexes: { equality: ['state', 'source', 'name', 'taskIds'], range: ['name'], text: ['name'] } },
+  list: {
+    filters: {
+      taskId: {
+        schema: { type: 'string', format: 'uuid', description: 'Results that name this task.' },
+        several: true,
+        where: (value) => ({ taskIds: (value as string[]).map((one) => one.toLowerCase()) }),
+      },
     },
   },
-  // A task is in one result at most until its work is done.
-  uniques: ({ state, taskIds }) =>
-    OPEN_STATES.includes(state as RoutingState)
-      ? (taskIds as string[]).map((taskId) => ({ key: 'task', value: taskId, field: 'routes' }))
-      : [],
-  bodyBytesMax: 1024 * 1024,
+  unique: {
+    // A task is in one result at most until its work is done.
+    values: ({ state, taskIds }) =>
+      OPEN_STATES.includes(state as RoutingState)
+        ? (taskIds as string[]).map((taskId) => ({ key: 'task', value: taskId, field: 'routes' }))
+        : [],
+  },
+  body: { bytesMax: 1024 * 1024 },
   example: {
     name: 'Monday',
     hubId: EXAMPLE_ID,

@@ -38,21 +38,23 @@ export const defineServiceAccount = (assertMayGive: AssertMayGive): Resource =>
       }),
     },
     internal: { keyHash: hash, previousKeyHash: optional(hash), previousKeyUntil: optional(time()) },
-    told: KEY,
+    secrets: { told: KEY },
     permissions: { view: 'edit/user', edit: 'edit/user' },
     hubField: 'hubId',
-    indexes: { equality: ['name', 'roleId'], range: ['name', 'expiresAt'], text: ['name'] },
+    table: { indexes: { equality: ['name', 'roleId'], range: ['name', 'expiresAt'], text: ['name'] } },
     example: {
       name: 'Warehouse system',
       roleId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b',
       hubId: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'],
     },
-    checks: async (write) => {
-      const { values, before, now } = write
-      if (values.expiresAt !== before?.expiresAt && Date.parse(values.expiresAt as string) <= now)
-        throw invalid('/expiresAt', 'must be in the future')
-      if (before !== undefined) await assertMayGive(write, before)
-      await assertMayGive(write, values)
+    rules: {
+      checks: async (write) => {
+        const { values, before, now } = write
+        if (values.expiresAt !== before?.expiresAt && Date.parse(values.expiresAt as string) <= now)
+          throw invalid('/expiresAt', 'must be in the future')
+        if (before !== undefined) await assertMayGive(write, before)
+        await assertMayGive(write, values)
+      },
     },
-    beforeDelete: (write) => assertMayGive(write, write.values),
+    deletion: { check: (write) => assertMayGive(write, write.values) },
   })

@@ -1,7 +1,8 @@
 import { answered, envelope } from '../../kit/http/page-members.ts'
 import type { Answer, Route } from '../../kit/http/route.ts'
 import { exampleRow, toldAnswer } from '../../kit/resource/answers.ts'
-import { rowSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
+import { rowSchema } from '../../kit/resource/schemas.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { PERMISSIONS, share } from './share.ts'
 import { followUrl } from './views.ts'
 

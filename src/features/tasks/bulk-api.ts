@@ -12,7 +12,8 @@ import {
   bulkItems,
   writeEach,
 } from '../../kit/resource/bulk.ts'
-import { createSchema, type ResourceServices } from '../../kit/resource/declaration.ts'
+import { createSchema } from '../../kit/resource/schemas.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { keptIds } from './assignees.ts'

@@ -4,14 +4,9 @@ import { joined, type JsonObject } from '../../kernel/json.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
-import {
-  pick,
-  pickOthers,
-  pickWithNull,
-  type ResourceServices,
-  valuesSchema,
-  withDefaults,
-} from '../../kit/resource/declaration.ts'
+import { pick, pickOthers, pickWithNull, withDefaults } from '../../kit/resource/pick.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { valuesSchema } from '../../kit/resource/schemas.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { assertGuarded } from '../../kit/resource/values-check.ts'

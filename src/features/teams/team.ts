@@ -16,11 +16,10 @@ export const team = defineResource({
   },
   permissions: { view: 'view/team', edit: 'edit/team' },
   hubField: 'hubId',
-  whenReferenced: 'takeOut',
-  version: 2,
-  indexes: { equality: ['name', 'userIds'], range: ['name'], text: ['name'] },
+  deletion: { whenReferenced: 'takeOut' },
+  table: { version: 2, indexes: { equality: ['name', 'userIds'], range: ['name'], text: ['name'] } },
   example: { name: 'Morning shift', hubId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c', userIds: [] },
-  checks: (write) => assertMembers(write),
+  rules: { checks: (write) => assertMembers(write) },
 })
 
 /** Members have access to the hub of their team. */

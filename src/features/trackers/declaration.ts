@@ -68,30 +68,38 @@ export const tracker = defineResource(
         },
       }),
     },
-    computed: ['status'],
+    list: {
+      computed: ['status'],
+      filters: {
+        hubId: {
+          schema: { type: 'string', format: 'uuid', description: 'Phones of users who have the hub belong to it too.' },
+          several: true,
+          where: (hubIds) => ({ hubIds: hubIds as string[] }),
+        },
+      },
+    },
     internal: { keyHash, isNamedAfterUser: optional(bool()) },
-    told: {
-      ...keyAs('deviceKey'),
-      rotation: {
-        path: 'rotate-key',
-        operationId: 'rotateTrackerKey',
-        summary: "Replace a tracker's device key; the one before ends at once",
+    secrets: {
+      told: {
+        ...keyAs('deviceKey'),
+        rotation: {
+          path: 'rotate-key',
+          operationId: 'rotateTrackerKey',
+          summary: "Replace a tracker's device key; the one before ends at once",
+        },
       },
     },
     permissions: { view: 'view/tracker', edit: 'edit/tracker' },
     hubField: 'hubIds',
-    version: 5,
-    indexes: {
-      equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId', 'ownerId', 'tags'],
-      range: ['name'],
-      text: ['name', 'externalId', 'tags'],
-    },
-    filters: {
-      hubId: {
-        schema: { type: 'string', format: 'uuid', description: 'Phones of users who have the hub belong to it too.' },
-        several: true,
-        where: (hubIds) => ({ hubIds: hubIds as string[] }),
+    table: {
+      version: 5,
+      indexes: {
+        equality: ['name', 'kind', 'userId', 'vehicleId', 'externalId', 'hubId', 'teamId', 'ownerId', 'tags'],
+        range: ['name'],
+        text: ['name', 'externalId', 'tags'],
       },
+      derived: ({ kind, userId }): JsonObject =>
+        kind === 'phone' && typeof userId === 'string' ? { ownerId: userId } : {},
     },
     example: {
       name: 'Bus 12',
@@ -100,9 +108,7 @@ export const tracker = defineResource(
       externalId: 'bus-12',
       tags: ['night'],
     },
-    derived: ({ kind, userId }): JsonObject =>
-      kind === 'phone' && typeof userId === 'string' ? { ownerId: userId } : {},
-    checks: (write) => checkTracker(write),
+    rules: { checks: (write) => checkTracker(write) },
   },
   trackerRows,
 )
@@ -121,11 +127,10 @@ export const ingestKey = defineResource(
       hubId: optional(reference('hubs')),
     },
     internal: { keyHash },
-    told: keyAs('key'),
+    secrets: { told: keyAs('key') },
     permissions: { view: 'edit/tracker', edit: 'edit/tracker' },
     hubField: 'hubId',
-    version: 2,
-    indexes: { equality: ['name', 'autoCreate', 'hubId'], range: ['name'], text: ['name'] },
+    table: { version: 2, indexes: { equality: ['name', 'autoCreate', 'hubId'], range: ['name'], text: ['name'] } },
     example: { name: 'Depot gateway', autoCreate: true },
   },
   ingestKeyRows,

@@ -50,7 +50,10 @@ export class TrackerWriter implements ResourceWrites {
   constructor(services: TrackerWriterServices) {
     this.services = services
     const { declaration } = tracker
-    this.resource = new ResourceWriter({ ...declaration, checks: (write) => this.checks(write) }, services)
+    this.resource = new ResourceWriter(
+      { ...declaration, rules: { ...declaration.rules, checks: (write) => this.checks(write) } },
+      services,
+    )
   }
 
   /** @throws Failure invalid, conflict, key_in_use, quota. */
@@ -113,7 +116,7 @@ export class TrackerWriter implements ResourceWrites {
   }
 
   private async checks(write: WriteContext): Promise<void> {
-    await tracker.declaration.checks?.(write)
+    await tracker.declaration.rules?.checks?.(write)
     if (write.before === undefined) await this.untilForgotten(write.id)
   }
 

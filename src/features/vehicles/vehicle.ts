@@ -55,9 +55,11 @@ export const vehicle = defineResource({
   },
   permissions: { view: 'view/vehicle', edit: 'edit/vehicle' },
   hubField: 'hubId',
-  whenReferenced: 'takeOut',
-  version: 2,
-  indexes: { equality: ['name', 'type', 'userId', 'tags'], range: ['name'], text: ['name', 'tags'] },
+  deletion: { whenReferenced: 'takeOut' },
+  table: {
+    version: 2,
+    indexes: { equality: ['name', 'type', 'userId', 'tags'], range: ['name'], text: ['name', 'tags'] },
+  },
   example: {
     name: 'Van 12',
     type: 'car',
@@ -70,7 +72,7 @@ export const vehicle = defineResource({
     tags: ['cooled'],
     constraints: { visitsMax: 40 },
   },
-  checks: (write) => checkUser(write),
+  rules: { checks: (write) => checkUser(write) },
 })
 
 /** @throws Failure invalid for a user who lacks the vehicle's hub: they would not see what they drive. */

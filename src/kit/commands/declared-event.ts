@@ -38,16 +38,20 @@ export const rowAfter = (
  * there in clear even of an event that has them so.
  */
 export const rowParts = <Data extends Pick<ResourceData, 'values' | 'sealed'>>(
-  { derived, sealed: names }: { derived?(values: JsonObject): JsonObject; sealed?: readonly string[] },
+  {
+    table,
+    secrets,
+  }: { table?: { derived?(values: JsonObject): JsonObject }; secrets?: { sealed?: readonly string[] } },
   data: Data,
 ): [Data, JsonObject | undefined] => {
-  if (names === undefined) return [data, derived?.(data.values)]
+  const names = secrets?.sealed
+  if (names === undefined) return [data, table?.derived?.(data.values)]
   const isSealed = ([name]: [string, unknown]): boolean => names.includes(name)
   const values = Object.fromEntries(Object.entries(data.values).filter((entry) => !isSealed(entry)))
   const sealed = Object.fromEntries(Object.entries(data.sealed ?? {}).filter(isSealed))
   return [
     { ...data, values },
-    { ...derived?.(values), sealed },
+    { ...table?.derived?.(values), sealed },
   ]
 }
 

@@ -3,7 +3,8 @@ import { objectSchema } from '../../kernel/schema.ts'
 import { userOf } from '../http/request-context.ts'
 import { route, type Route } from '../http/route.ts'
 import { idParameter, rowAnswer, toldAnswer } from './answers.ts'
-import { type ResourceAction, withDefaults } from './declaration.ts'
+import type { ResourceAction } from './declaration.ts'
+import { withDefaults } from './pick.ts'
 import { one, type Served, written } from './served.ts'
 import { findRow } from './show.ts'
 import type { ResourceWriter } from './write.ts'
@@ -35,7 +36,7 @@ export const actionRoute = (served: Served, action: ResourceAction): Route => {
 /** Another secret in place of the one that was told. */
 export const rotationRoute = (served: Served, writer: ResourceWriter): Route => {
   const { declaration, services } = served
-  const { path = '', operationId = '', summary = '' } = declaration.told?.rotation ?? {}
+  const { path = '', operationId = '', summary = '' } = declaration.secrets?.told?.rotation ?? {}
   return route({
     ...one(declaration, 'POST', 'read', declaration.permissions.edit, `/${path}`),
     operationId,

@@ -2,7 +2,8 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answered, envelope, pageAnswer } from '../http/page-members.ts'
 import type { Answer, Reply } from '../http/route.ts'
-import { nameOf, rowSchema, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
+import { nameOf, rowSchema, writeOnlyOf } from './schemas.ts'
+import type { ResourceDeclaration } from './declaration.ts'
 
 export const pathsOf = ({ noun, plural, paths }: ResourceDeclaration): { one: string; many: string } =>
   paths ?? { one: `/${noun}`, many: `/${plural}` }
@@ -56,8 +57,9 @@ export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
 
 /** The answer to what makes something that is told once. */
 export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
-  if (declaration.told === undefined) return rowAnswer(declaration)
-  const { member, example } = declaration.told
+  const once = declaration.secrets?.told
+  if (once === undefined) return rowAnswer(declaration)
+  const { member, example } = once
   const told = answered(undefined, { [member]: { type: 'string', description: 'Shown once: store it.' } })
   return {
     description: `The ${words(declaration.noun)}.`,

@@ -65,11 +65,11 @@ export class ResourceClaims implements ClaimOwners {
   }
 
   private uniqueIn(values: JsonObject): UniqueValue[] {
-    const { unique, uniques } = this.declaration
-    const value = unique === undefined ? undefined : values[unique]
-    const own =
-      unique === undefined || value === undefined ? [] : [{ key: unique, value: String(value), field: unique }]
-    return [...own, ...(uniques?.(values) ?? [])]
+    const { unique = {} } = this.declaration
+    const { field } = unique
+    const value = field === undefined ? undefined : values[field]
+    const own = field === undefined || value === undefined ? [] : [{ key: field, value: String(value), field }]
+    return [...own, ...(unique.values?.(values) ?? [])]
   }
 
   private claimOf(organizationId: string, { key, value, field }: UniqueValue): UniqueClaim {

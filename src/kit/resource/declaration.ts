@@ -1,11 +1,9 @@
 import type { UserCaller } from '../../kernel/caller.ts'
-import { heldSchema } from './new-names.ts'
-import { type Fields, objectSchema, patchSchema } from '../../kernel/schema.ts'
+import type { Fields } from '../../kernel/schema.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { Personal } from '../../kernel/hidden-fields.ts'
 import type { Absent, Audience } from '../http/list-query.ts'
-import { answered, DATE_TIME, UUID } from '../http/page-members.ts'
 import type { Answer, Reply, RouteRequest, Settlement, Wrote } from '../http/route.ts'
 import type { Services } from '../services.ts'
 import type { ListFilter } from './list-filter.ts'
@@ -114,6 +112,91 @@ export interface ResourceAction {
   run(context: ActionContext): Promise<Written | Reply>
 }
 
+/** What bodies hold otherwise than records. */
+export interface BodyDeclaration {
+  /** What bodies say and the record does not keep (a password, a user's teams): the feature's own writes take it. */
+  accepts?: Fields
+  /** As `accepts`, for PATCH alone. */
+  amends?: Fields
+  bytesMax?: number
+  /** Pointers to the internal fields that bodies hold elsewhere, for errors. */
+  paths?: { readonly [field: string]: string }
+  /** The values in the form of a body, with the fields of `paths` where it holds them: a PATCH is merged with this. */
+  of?(values: JsonObject): JsonObject
+}
+
+/** What is stored encrypted, or as a hash. */
+export interface SecretsDeclaration {
+  /** Fields that are stored encrypted and never answered; left out of a PUT they keep their value. */
+  writeOnly?: readonly string[]
+  /** Fields that are stored encrypted, in rows too, and answered: `present` takes away what nobody may read. */
+  sealed?: readonly string[]
+  told?: ToldOnce
+}
+
+/** How its rows are kept and found. */
+export interface TableRows {
+  /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`; `sparse` ones are bounded only. */
+  indexes?: Pick<TableDeclaration, 'equality' | 'range' | 'sparse' | 'text'>
+  /** Raise it when the shape of rows changes: its table alone is then built anew. */
+  version?: number
+  /** Requests about other records ask for its rows (`TableDeclaration`). */
+  isShared?: true
+  /** Members of the row that follow from its values; internal unless `readOnly` has them. */
+  derived?(values: JsonObject): JsonObject
+  /** Array members of the row that list the records of another resource which name it in a field. */
+  links?: { [member: string]: { noun: string; field: string } }
+}
+
+/** What its list takes beside the parameters of every list. */
+export interface ListDeclaration {
+  filters?: { [name: string]: ListFilter }
+  /** Further parameters of the list, by patterns of their names; the routes say what they mean. */
+  patterns?: { [pattern: string]: JsonSchema }
+  /** Orders of the list that clients call otherwise than their `range` field, by what `sortBy` calls them. */
+  sorts?: { [name: string]: string }
+  /** Members of `readOnly` that `present` adds and the list filters by all the same: it is walked then. */
+  computed?: readonly string[]
+  /** The member that `derived` makes of the names of those that the record lacks, so that `null` finds them by an index. */
+  absent?: Absent
+}
+
+/** Values that only one record of an organization may have. */
+export interface UniqueDeclaration {
+  /** A field whose value (case aside) only one record of an organization may have. */
+  field?: string
+  /** Values of that kind that only the record itself knows; and the record without having taken one, where another has it. */
+  values?(values: JsonObject): readonly UniqueValue[]
+  without?(values: JsonObject, field: string): JsonObject
+}
+
+/** What a deletion asks and does. */
+export interface DeletionDeclaration {
+  /**
+   * What a deletion does to the records that name this one by a `reference`: `refuse` answers 409 with what they are,
+   * `takeOut` takes it out of them, in the log; such references must be optional or lists.
+   */
+  whenReferenced?: 'refuse' | 'takeOut'
+  /** A deletion takes `?erase=true`: the feature's own writes take it away from the log and the history too. */
+  erasable?: boolean
+  /** A deletion takes `?replaceWith=<id>`: those who name this one name that one from then on. */
+  replaceable?: boolean
+  /** Refuses a deletion; `replaceWith` is the row that takes its place in what names it. */
+  check?(write: WriteContext, replaceWith?: Row): Promise<void>
+  /** A record that goes on naming a deleted one of that resource: nothing is taken out of it. */
+  keepsNaming?(values: JsonObject, plural: string): boolean
+}
+
+/** Rules that a schema cannot say. */
+export interface RulesDeclaration {
+  /** Brings valid values into the form in which they are kept, where that takes more than one field or other services. */
+  keep?(write: WriteContext): Promise<JsonObject>
+  /** Refuses a write that neither schema nor references refuse. Called again when somebody else was faster. */
+  checks?(write: WriteContext): Promise<void>
+  /** What the whole of a merge patch is made of, where RFC 7396 alone would make something invalid. */
+  merge?(before: JsonObject, patch: JsonObject): JsonObject
+}
+
 export interface ResourceDeclaration {
   /** Also the category of its streams and the beginning of its event types, in camel case: `exportConfig`. */
   noun: string
@@ -131,18 +214,16 @@ export interface ResourceDeclaration {
   readOnly?: Fields
   /** Sentences about those of `readOnly` of which a PUT or PATCH with another value is refused, by their names. */
   guarded?: { readonly [field: string]: string }
-  /** What bodies say and the record does not keep (a password, a user's teams): the feature's own writes take it. */
-  accepts?: Fields
-  /** As `accepts`, for PATCH alone. */
-  amends?: Fields
   /** Fields that are stored and never answered, filtered or sorted by: the service sets them. */
   internal?: Fields
-  /** Fields that are stored encrypted and never answered; left out of a PUT they keep their value. */
-  writeOnly?: readonly string[]
-  /** Fields that are stored encrypted, in rows too, and answered: `present` takes away what nobody may read. */
-  sealed?: readonly string[]
-  told?: ToldOnce
   permissions: { view: string; edit: string }
+  body?: BodyDeclaration
+  secrets?: SecretsDeclaration
+  table?: TableRows
+  list?: ListDeclaration
+  unique?: UniqueDeclaration
+  deletion?: DeletionDeclaration
+  rules?: RulesDeclaration
   /** The field of the row that names its hub or hubs; the resource then exists only for users who have one of them. */
   hubField?: string
   /** Who sees a record among the users of its hub; left out, all of them. */
@@ -150,149 +231,13 @@ export interface ResourceDeclaration {
   /** Which of its fields are for the person alone whose record it is: its `_id` is that of a user. */
   personal?: Personal
   rollout?: 'geofences'
-  /** Beside `_id`, `createdAt` and `updatedAt`: `range` fields sort lists, `equality` fields filter them, `text` serves `q`; `sparse` ones are bounded only. */
-  indexes?: Pick<TableDeclaration, 'equality' | 'range' | 'sparse' | 'text'>
-  filters?: { [name: string]: ListFilter }
-  /** Further parameters of the list, by patterns of their names; the routes say what they mean. */
-  filterPatterns?: { [pattern: string]: JsonSchema }
-  /** The member that `derived` makes of the names of those that the record lacks, so that `null` finds them by an index. */
-  absent?: Absent
-  /** Orders of the list that clients call otherwise than their `range` field, by what `sortBy` calls them. */
-  sorts?: { [name: string]: string }
-  /** Members of `readOnly` that `present` adds and the list filters by all the same: it is walked then. */
-  computed?: readonly string[]
-  /** Members of the row that follow from its values; internal unless `readOnly` has them. */
-  derived?(values: JsonObject): JsonObject
-  /** Array members of the row that list the records of another resource which name it in a field. */
-  links?: { [member: string]: { noun: string; field: string } }
-  /** Raise it when the shape of rows changes: its table alone is then built anew. */
-  version?: number
-  /** Requests about other records ask for its rows (`TableDeclaration`). */
-  isShared?: true
-  /** A field whose value (case aside) only one record of an organization may have. */
-  unique?: string
-  /** Values of that kind that only the record itself knows; and the record without having taken one, where another has it. */
-  uniques?(values: JsonObject): readonly UniqueValue[]
-  withoutUnique?(values: JsonObject, field: string): JsonObject
   /** The id follows from a value of `fields`, where there is one; under it a deleted record can be made anew. */
   idFrom?: { field: string; idOf(organizationId: string, value: string): string }
-  /**
-   * What a deletion does to the records that name this one by a `reference`: `refuse` answers 409 with what they are,
-   * `takeOut` takes it out of them, in the log; such references must be optional or lists.
-   */
-  whenReferenced?: 'refuse' | 'takeOut'
-  /** A record that goes on naming a deleted one of that resource: nothing is taken out of it. */
-  keepsNaming?(values: JsonObject, plural: string): boolean
-  /** A deletion takes `?erase=true`: the feature's own writes take it away from the log and the history too. */
-  erasable?: boolean
-  /** A deletion takes `?replaceWith=<id>`: those who name this one name that one from then on. */
-  replaceable?: boolean
   /** A whole body of a create, for the documentation; the tests send it. */
   example: JsonObject
-  bodyBytesMax?: number
-  /** Pointers to the internal fields that bodies hold elsewhere, for errors. */
-  bodyPaths?: { readonly [field: string]: string }
-  /** The values in the form of a body, with the fields of `bodyPaths` where it holds them: a PATCH is merged with this. */
-  bodyOf?(values: JsonObject): JsonObject
-  /** Brings valid values into the form in which they are kept, where that takes more than one field or other services. */
-  keep?(write: WriteContext): Promise<JsonObject>
-  /** Refuses a write that neither schema nor references refuse. Called again when somebody else was faster. */
-  checks?(write: WriteContext): Promise<void>
-  /** Refuses a deletion; `replaceWith` is the row that takes its place in what names it. */
-  beforeDelete?(write: WriteContext, replaceWith?: Row): Promise<void>
   /** Adds what is known at answer time only, such as a status that depends on the time; a whole page at once. */
   present?(rows: readonly Row[], context: PresentContext): Promise<Row[]> | Row[]
-  /** What the whole of a merge patch is made of, where RFC 7396 alone would make something invalid. */
-  merge?(before: JsonObject, patch: JsonObject): JsonObject
   actions?: readonly ResourceAction[]
   /** What the reply to a write waits for, beside the tables that it feeds. */
   settles?(write: { id: string; kind: 'write' | 'delete' }): readonly Settlement[]
-}
-
-const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
-
-/** What the documentation calls a record. */
-export const nameOf = ({ noun }: Pick<ResourceDeclaration, 'noun'>): string => noun[0].toUpperCase() + noun.slice(1)
-
-export const writeOnlyOf = (declaration: ResourceDeclaration): readonly string[] => declaration.writeOnly ?? []
-
-/** The body of a create: the fields, and `_id` where the client makes the id. */
-export const createSchema = ({ fields, accepts }: Pick<ResourceDeclaration, 'fields' | 'accepts'>): JsonSchema => {
-  const schema = objectSchema({ ...fields, ...accepts })
-  return { ...schema, properties: { _id: UUID, ...(schema.properties as object) } }
-}
-
-/** The body of a PUT: the fields, and what a GET answers beside them. */
-export const replaceSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = heldSchema(objectSchema({ ...keepable(declaration), ...declaration.accepts }))
-  return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
-}
-
-/** The body of a PATCH: a merge patch of the fields. */
-export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = heldSchema(patchSchema({ ...declaration.fields, ...declaration.accepts, ...declaration.amends }))
-  return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
-}
-
-/** What a read answers in `data`. */
-export const rowSchema = (
-  declaration: Pick<ResourceDeclaration, 'noun' | 'fields' | 'readOnly' | 'writeOnly' | 'personal'>,
-): JsonSchema => {
-  const fields = { ...without(declaration.fields, declaration.writeOnly ?? []), ...declaration.readOnly }
-  const { personal } = declaration
-  const optional = Object.keys(fields).filter((name) => fields[name].optional || personal?.fields.includes(name))
-  const version = { type: 'integer', minimum: 1 }
-  const base = { _id: UUID, organizationId: UUID, version, createdAt: DATE_TIME, updatedAt: DATE_TIME }
-  const shown = Object.fromEntries(Object.entries(fields).map(([name, { schema }]) => [name, heldSchema(schema)]))
-  return answered(nameOf(declaration), { ...base, ...shown }, optional)
-}
-
-/** The schema that the values of a write must satisfy after defaults and merge, secrets that are kept aside. */
-export const valuesSchema = (declaration: ResourceDeclaration): JsonSchema =>
-  heldSchema(objectSchema(keepable(declaration)))
-
-/** The writable fields of a body, with defaults and in the form that is kept, which those of `kept` have already. */
-export const withDefaults = (fields: Fields, body: JsonObject, kept: JsonObject = {}): JsonObject => {
-  const values: JsonObject = {}
-  for (const [name, field] of Object.entries(fields)) {
-    const value = body[name] ?? field.default
-    if (value === undefined) continue
-    values[name] = field.normalize === undefined || value === kept[name] ? value : field.normalize(value)
-  }
-  return values
-}
-
-/** Names are those of fields. */
-export const pick = (values: JsonObject, names: readonly string[]): JsonObject => {
-  const picked: JsonObject = {}
-  for (const name of names) if (values[name] !== undefined) picked[name] = values[name]
-  return picked
-}
-
-/** Unlike `pick`, keeps null: in a merge patch it takes the field away. */
-export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
-  Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
-
-/** What the service keeps beside the fields. */
-export const pickOthers = (values: JsonObject, fields: object): JsonObject =>
-  Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))
-
-const without = (fields: Fields, names: readonly string[]): Fields =>
-  Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
-
-const keepable = (declaration: ResourceDeclaration): Fields => {
-  const mayBeLeftOut = [...writeOnlyOf(declaration), ...(declaration.fixed ?? [])]
-  return Object.fromEntries(
-    Object.entries(declaration.fields).map(([name, field]) => [
-      name,
-      mayBeLeftOut.includes(name) ? { ...field, optional: true } : field,
-    ]),
-  )
-}
-
-/** What a GET answers and nobody may write; a linked member may be among what the body says. */
-const ignored = (declaration: ResourceDeclaration): JsonObject => {
-  const names = ['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})]
-  const version = { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' }
-  return { ...Object.fromEntries(names.map((name) => [name, ANY])), version } as JsonObject
 }

@@ -130,7 +130,7 @@ export class Naming {
           (await names.begin(key)) || (reference !== undefined && (await this.beginRestored(key, reference.target)))
         if (isThere) begun.add(key)
         else if (reference !== undefined)
-          throw invalid(this.declaration.bodyPaths?.[reference.field] ?? `/${reference.field}`, NAMES_NOTHING)
+          throw invalid(this.declaration.body?.paths?.[reference.field] ?? `/${reference.field}`, NAMES_NOTHING)
       }
     }
     let namer: RecordRef | undefined
@@ -145,9 +145,9 @@ export class Naming {
 
   /** Runs a deletion, which is told who came to name the record lately. */
   deletion<Done>(id: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
-    const { idFrom, plural, whenReferenced } = this.declaration
+    const { idFrom, plural, deletion } = this.declaration
     // What is taken out is looked for again later; under an id that follows from a value it may be made anew.
-    if (whenReferenced === 'takeOut' || idFrom !== undefined) return remove([])
+    if (deletion?.whenReferenced === 'takeOut' || idFrom !== undefined) return remove([])
     return namesOf(this.services.log).without(keyOf(plural, id), remove)
   }
 
@@ -180,7 +180,7 @@ export class Naming {
     const { resources } = this.services
     this.fields ??= referencesOf(this.declaration)
       .filter(({ target }) => resources.isDeclared(target))
-      .filter(({ target }) => resources.declarationOf(target).whenReferenced !== 'takeOut')
+      .filter(({ target }) => resources.declarationOf(target).deletion?.whenReferenced !== 'takeOut')
     return this.fields
   }
 }

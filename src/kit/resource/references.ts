@@ -80,7 +80,7 @@ export const assertReferences = async (
     const known = namedIn(before ?? {}, field)
     for (const [i, id] of namedIn(values, field).entries()) {
       if (known.includes(id)) continue
-      const own = declaration.bodyPaths?.[field] ?? `/${field}`
+      const own = declaration.body?.paths?.[field] ?? `/${field}`
       const path = Array.isArray(values[field]) ? `${own}/${i}` : own
       const row = await assertExists(tables, target, organizationId, id, path)
       if (!seesRow(caller, row, declared)) throw invalid(path, NAMES_NOTHING)

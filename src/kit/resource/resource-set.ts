@@ -52,14 +52,14 @@ export class ResourceSet implements KnownResources {
   /** Those whose records are not deleted while something names them. Under an id that follows from a value one may be made anew. */
   held(): ResourceDeclaration[] {
     return [...this.declarations.values()].filter(
-      ({ plural, whenReferenced, idFrom }) =>
-        whenReferenced !== 'takeOut' && idFrom === undefined && this.namers.has(plural),
+      ({ plural, deletion, idFrom }) =>
+        deletion?.whenReferenced !== 'takeOut' && idFrom === undefined && this.namers.has(plural),
     )
   }
 
   /** Those whose records a deletion takes out of what names them. */
   takenOut(): ResourceDeclaration[] {
-    return [...this.declarations.values()].filter(({ whenReferenced }) => whenReferenced === 'takeOut')
+    return [...this.declarations.values()].filter(({ deletion }) => deletion?.whenReferenced === 'takeOut')
   }
 
   /** @throws Failure conflict that names what uses the record, when its resource refuses to be deleted then. */
@@ -68,7 +68,7 @@ export class ResourceSet implements KnownResources {
     origin: WriteOrigin,
     { plural, id, lately }: LeavingRecord,
   ): Promise<void> {
-    if (this.declarationOf(plural).whenReferenced === 'takeOut') return
+    if (this.declarationOf(plural).deletion?.whenReferenced === 'takeOut') return
     const errors: FieldError[] = []
     const users: string[] = []
     for (const namer of this.namers.get(plural) ?? []) {
@@ -140,7 +140,7 @@ export class ResourceSet implements KnownResources {
 
   private add(namer: NamingField): void {
     const { target, field, declaration, namesWhile } = namer
-    const { whenReferenced = 'refuse', replaceable = false } = this.declarationOf(target)
+    const { whenReferenced = 'refuse', replaceable = false } = this.declarationOf(target).deletion ?? {}
     if (namesWhile !== undefined && (whenReferenced === 'takeOut' || replaceable))
       throw new Error(`${declaration.noun}.${field} may name only what is neither taken out nor replaced`)
     if (whenReferenced === 'takeOut' && !namer.isOptional)
@@ -172,8 +172,8 @@ const usesOf = (
 }
 
 /** Where a client sees a reference; nothing for one that it does not see. */
-const publicName = ({ bodyPaths = {}, internal = {} }: ResourceDeclaration, field: string): string => {
-  const path = bodyPaths[field]?.slice(1).replaceAll('/', '.') ?? (field in internal ? undefined : field)
+const publicName = ({ body, internal = {} }: ResourceDeclaration, field: string): string => {
+  const path = body?.paths?.[field]?.slice(1).replaceAll('/', '.') ?? (field in internal ? undefined : field)
   return path === undefined ? '' : ` in ${path}`
 }
 
@@ -187,7 +187,7 @@ const redirectOne = async (
   // A record of another kind may have the same id.
   const fields = referencesOf(writer.declaration).flatMap(({ field, target }) => (target === plural ? [field] : []))
   const next = (values: JsonObject): JsonObject =>
-    heir === undefined && writer.declaration.keepsNaming?.(values, plural) === true
+    heir === undefined && writer.declaration.deletion?.keepsNaming?.(values, plural) === true
       ? values
       : fields.reduce((changed, field) => redirected(changed, field, id, heir), values)
   try {

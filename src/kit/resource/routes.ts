@@ -7,16 +7,8 @@ import { pageTexts } from '../http/page-texts.ts'
 import { FIELDS_QUERY, listQuerySchema, shownRow, type ListQuery } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
 import { route, type Route } from '../http/route.ts'
-import {
-  amendSchema,
-  createSchema,
-  nameOf,
-  replaceSchema,
-  VERBS,
-  type ResourceDeclaration,
-  type ResourceServices,
-  type Verb,
-} from './declaration.ts'
+import { amendSchema, createSchema, nameOf, replaceSchema } from './schemas.ts'
+import { VERBS, type ResourceDeclaration, type ResourceServices, type Verb } from './declaration.ts'
 import {
   article,
   capital,
@@ -56,7 +48,7 @@ export const resourceRoutes = (
   return [
     ...verbs.map((verb) => routes[verb](served)),
     ...[...actions, ...(parts.actions ?? [])].map((action) => actionRoute(served, action)),
-    ...(declaration.told?.rotation === undefined ? [] : [rotationRoute(served, writer)]),
+    ...(declaration.secrets?.told?.rotation === undefined ? [] : [rotationRoute(served, writer)]),
   ]
     .map((made) => (rollout === undefined ? made : { ...made, rollout }))
     .map((made) => (settles === undefined || made.method === 'GET' ? made : settling(declaration, made, settles)))
@@ -137,7 +129,8 @@ const ownLimit = ({ declaration, own }: Served, caller: UserCaller): { [field: s
 
 const createRoute = (served: Served): Route => {
   const { declaration, writes } = served
-  const told = declaration.told === undefined ? '' : `; its ${words(declaration.told.member)} is told once`
+  const once = declaration.secrets?.told
+  const told = once === undefined ? '' : `; its ${words(once.member)} is told once`
   return route<object, JsonObject>({
     method: 'POST',
     path: pathsOf(declaration).one,
@@ -147,7 +140,7 @@ const createRoute = (served: Served): Route => {
     access: { permission: declaration.permissions.edit },
     body: { title: `New${nameOf(declaration)}`, ...createSchema(declaration) },
     bodyExample: declaration.example,
-    bodyBytesMax: declaration.bodyBytesMax,
+    bodyBytesMax: declaration.body?.bytesMax,
     answers: { 201: toldAnswer(declaration) },
     handler: async (request) => written(served, request, await writes.create(originOf(request), request.body), 201),
   })
@@ -160,7 +153,7 @@ const changeRoute = (served: Served, method: 'PUT' | 'PATCH', kind: 'replace' | 
     ...one(declaration, method, kind, declaration.permissions.edit),
     body: { title, ...body },
     bodyExample: kind === 'replace' ? changeable(declaration) : firstField(changeable(declaration)),
-    bodyBytesMax: declaration.bodyBytesMax,
+    bodyBytesMax: declaration.body?.bytesMax,
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
       const id = request.params[idParameter(declaration)].toLowerCase()
@@ -185,7 +178,10 @@ const deleteRoute = (served: Served): Route => {
     ...one(declaration, 'DELETE', 'delete', declaration.permissions.edit),
     query: {
       type: 'object',
-      properties: { ...(declaration.replaceable && { replaceWith }), ...(declaration.erasable && { erase }) },
+      properties: {
+        ...(declaration.deletion?.replaceable && { replaceWith }),
+        ...(declaration.deletion?.erasable && { erase }),
+      },
       additionalProperties: false,
     },
     answers: { 200: { description: 'It is deleted.' } },

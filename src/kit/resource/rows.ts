@@ -5,21 +5,22 @@ import { eventTypes, idOfStream, rowAfter, rowParts, type ResourceData } from '.
 import type { Projection, Rows } from '../consumers/projection.ts'
 import { linkRows } from '../http/link-rows.ts'
 import type { ListShape } from '../http/list-query.ts'
-import { rowSchema, type ResourceDeclaration } from './declaration.ts'
+import { rowSchema } from './schemas.ts'
+import type { ResourceDeclaration } from './declaration.ts'
 import { namedIn, referencesOf } from './references.ts'
 
 export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
-  const { equality = [], range = [], sparse = [], text = [] } = declaration.indexes ?? {}
+  const { equality = [], range = [], sparse = [], text = [] } = declaration.table?.indexes ?? {}
   const hubField = declaration.hubField === undefined ? [] : [declaration.hubField]
   const references = referencesOf(declaration).map(({ field }) => field)
   return {
     name: declaration.plural,
-    version: declaration.version ?? 1,
+    version: declaration.table?.version ?? 1,
     equality: [...new Set(['_id', ...equality, ...hubField, ...references])],
     range: [...new Set(['createdAt', 'updatedAt', ...range, ...sparse])],
     ...(sparse.length > 0 && { sparse }),
     text,
-    ...(declaration.isShared === true && { isShared: true }),
+    ...(declaration.table?.isShared === true && { isShared: true }),
   }
 }
 
@@ -28,7 +29,8 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
   const shown = (table.equality ?? []).filter((name) => Object.hasOwn(schemas, name))
-  const { filters = {}, sorts = {}, computed = [], hubField, audience, personal, absent, filterPatterns } = declaration
+  const { hubField, audience, personal } = declaration
+  const { filters = {}, sorts = {}, computed = [], absent, patterns } = declaration.list ?? {}
   const several = Object.keys(filters).filter((name) => filters[name].several === true)
   const plain = [...shown, ...computed].filter((name) => !Object.hasOwn(filters, name))
   return {
@@ -40,7 +42,7 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
     },
     several: [...plain, ...several],
     absent,
-    patterns: filterPatterns,
+    patterns,
     computed,
     conditions: Object.fromEntries(Object.entries(filters).map(([name, { where }]) => [name, where])),
     sortable: [...(table.range ?? []).filter((name) => Object.hasOwn(schemas, name)), ...Object.keys(sorts)],
@@ -59,7 +61,7 @@ export type RowSource = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'app
 export const rowSource = (declaration: ResourceDeclaration): RowSource => {
   const { noun, plural: table } = declaration
   const types = eventTypes(noun)
-  const links = Object.entries(declaration.links ?? {}).map(([member, { noun: other, field }]) => ({
+  const links = Object.entries(declaration.table?.links ?? {}).map(([member, { noun: other, field }]) => ({
     member,
     field,
     prefix: `${other}-`,
@@ -89,10 +91,10 @@ const putRow = async (
   data: ResourceData,
   rows: Rows,
 ): Promise<void> => {
-  const { plural: table, links = {} } = declaration
+  const { plural: table } = declaration
   const id = idOfStream(event.stream)
   const row = rowAfter(event, ...rowParts(declaration, data))
-  const members = Object.keys(links)
+  const members = Object.keys(declaration.table?.links ?? {})
   const before = members.length === 0 ? undefined : await rows.get(table, data.organizationId, id)
   for (const member of members) row[member] = before?.[member] ?? []
   rows.put(table, data.organizationId, id, row)

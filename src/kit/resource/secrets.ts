@@ -1,7 +1,9 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Keyring } from '../keys/keyring.ts'
-import { pick, type ResourceDeclaration, writeOnlyOf } from './declaration.ts'
+import { pick } from './pick.ts'
+import type { ResourceDeclaration } from './declaration.ts'
+import { writeOnlyOf } from './schemas.ts'
 import type { ResourceState } from './decider.ts'
 
 type Sealed = ResourceState['sealed']
@@ -18,7 +20,7 @@ export class ResourceSecrets {
 
   /** Takes secrets out of the values. One that did not change stays encrypted as it was in `before`. */
   seal(values: JsonObject, before: Sealed): { values: JsonObject; sealed?: Sealed } {
-    const secret = [...writeOnlyOf(this.declaration), ...(this.declaration.sealed ?? [])]
+    const secret = [...writeOnlyOf(this.declaration), ...(this.declaration.secrets?.sealed ?? [])]
     if (secret.length === 0) return { values }
     const sealed: Sealed = {}
     for (const name of secret) {

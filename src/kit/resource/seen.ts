@@ -13,10 +13,12 @@ export const assertSeen = async (
   { id, state, version }: { id: string; state: ResourceState; version: number },
 ): Promise<void> => {
   if (state.status !== 'live' || state.organizationId !== organizationId) throw new Failure('not_found')
-  const { fields, hubField, plural, audience, derived } = declaration
+  const { fields, hubField, plural, audience, table } = declaration
   if (caller === undefined || hubField === undefined) return
   if (caller.hubIds === 'all' && audience === undefined) return
   const isOwn = hubField === '_id' || Object.hasOwn(fields, hubField)
-  const row = isOwn ? rowOf(id, version, state, derived?.(state.values)) : await tables.get(plural, organizationId, id)
+  const row = isOwn
+    ? rowOf(id, version, state, table?.derived?.(state.values))
+    : await tables.get(plural, organizationId, id)
   if (row === undefined || !seesRow(caller, row, declaration)) throw new Failure('not_found')
 }

@@ -3,7 +3,8 @@ import type { Row } from '../../kernel/table.ts'
 import { seesRow, shownRow, wantsField } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
 import type { RouteRequest } from '../http/route.ts'
-import { pick, type ResourceDeclaration, type ResourceServices } from './declaration.ts'
+import { pick } from './pick.ts'
+import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { listShape } from './rows.ts'
 import { ResourceSecrets } from './secrets.ts'
 import { ResourceWriter } from './write.ts'
@@ -49,7 +50,7 @@ const openedRows = (
   services: ResourceServices,
   rows: readonly Row[],
 ): Promise<Row[]> => {
-  const { sealed = [] } = declaration
+  const { sealed = [] } = declaration.secrets ?? {}
   const secrets = new ResourceSecrets(declaration, services.keyring)
   return Promise.all(
     rows.map(async (row) => {
@@ -68,7 +69,7 @@ export const presented = async (
   fields: string | undefined,
 ): Promise<readonly Row[]> => {
   if (present === undefined) return rows
-  const opened = declaration.sealed === undefined ? rows : await openedRows(declaration, services, rows)
+  const opened = declaration.secrets?.sealed === undefined ? rows : await openedRows(declaration, services, rows)
   const wants = (member: string): boolean => wantsField(fields, member)
   return present(opened, { services, caller: userOf(request), now: request.now, wants })
 }

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { pick, type ResourceDeclaration, type ResourceServices } from './declaration.ts'
+import { pick } from './pick.ts'
+import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { ResourceState } from './decider.ts'
 import type { WriteOrigin, Written } from './writes.ts'
 
@@ -13,11 +14,12 @@ export interface MadeOnce {
 
 /** A repeated request draws the same seed, and so makes the same. */
 export const madeOnce = (
-  { told: declared }: Pick<ResourceDeclaration, 'told'>,
+  { secrets }: Pick<ResourceDeclaration, 'secrets'>,
   services: ResourceServices,
   { ids }: WriteOrigin,
   id: string,
 ): MadeOnce | undefined => {
+  const declared = secrets?.told
   if (declared === undefined) return undefined
   const { told, kept } = declared.make(id, services, ids.next())
   return { told: { [declared.member]: told }, kept }

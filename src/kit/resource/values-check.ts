@@ -1,7 +1,9 @@
 import { invalid } from '../../kernel/errors.ts'
 import { joined, type JsonObject } from '../../kernel/json.ts'
 import { assertValid, type Check, compileCheck } from '../http/validate.ts'
-import { pick, pickWithNull, type ResourceDeclaration, valuesSchema, withDefaults, writeOnlyOf } from './declaration.ts'
+import { pick, pickWithNull, withDefaults } from './pick.ts'
+import type { ResourceDeclaration } from './declaration.ts'
+import { valuesSchema, writeOnlyOf } from './schemas.ts'
 import { mergePatch } from './merge-patch.ts'
 import type { Change } from './writes.ts'
 
@@ -24,11 +26,12 @@ export const changedValues = (
   before: JsonObject,
   { kind, body }: Change,
 ): JsonObject => {
-  const { fields, fixed = [], merge = mergePatch, bodyOf, bodyPaths = {} } = declaration
+  const { fields, fixed = [], rules, body: form = {} } = declaration
+  const merge = rules?.merge ?? mergePatch
   assertGuarded(declaration, before, body)
   const names = Object.keys(fields)
   const left = kind === 'replace' ? [...writeOnlyOf(declaration), ...fixed] : names
-  const kept = pick(bodyOf?.(before) ?? before, left)
+  const kept = pick(form.of?.(before) ?? before, left)
   const sent = pickWithNull(body, fields)
   for (const name of fixed)
     if (sent[name] !== undefined && sent[name] !== (before[name] ?? null))
@@ -36,7 +39,7 @@ export const changedValues = (
   const merged = kind === 'replace' ? { ...kept, ...sent } : merge(kept, sent)
   for (const name of fixed) if (merged[name] === null) delete merged[name]
   assertValid(check, merged)
-  const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in bodyPaths))
+  const others = Object.keys(before).filter((name) => !names.includes(name) && !(name in (form.paths ?? {})))
   return joined(withDefaults(fields, merged), pick(before, others))
 }
 

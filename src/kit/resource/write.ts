@@ -14,7 +14,8 @@ import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
 import type { Check } from '../http/validate.ts'
 import { ResourceClaims } from './claims.ts'
-import { withDefaults, type Redirected, type ResourceDeclaration, type ResourceServices } from './declaration.ts'
+import { withDefaults } from './pick.ts'
+import type { Redirected, ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
 import { assertHubs, assertReferences, heirOf } from './references.ts'
 import { Naming, type NameIn } from './naming.ts'
@@ -146,7 +147,7 @@ export class ResourceWriter implements ResourceWrites {
       const write = { services: this.services, caller, organizationId, id, now, values, before: values }
       const heir =
         replaceWith === undefined ? undefined : await heirOf(this.declaration, this.services, origin, id, replaceWith)
-      await this.declaration.beforeDelete?.(write, heir)
+      await this.declaration.deletion?.check?.(write, heir)
       if (heir === undefined) await resources.assertUnused(this.services, origin, { plural, id, lately })
       last = { state, version }
     }
@@ -181,8 +182,8 @@ export class ResourceWriter implements ResourceWrites {
 
   /** Takes a record that was deleted out of what names it. Doing it again changes nothing. */
   async takeOut(origin: WriteOrigin, id: string, recordsMax?: number): Promise<Redirected> {
-    const { plural, whenReferenced } = this.declaration
-    if (whenReferenced !== 'takeOut') return { isDone: true }
+    const { plural, deletion } = this.declaration
+    if (deletion?.whenReferenced !== 'takeOut') return { isDone: true }
     return this.services.resources.redirect(this.services, origin, plural, id, undefined, recordsMax)
   }
 
@@ -261,7 +262,7 @@ export class ResourceWriter implements ResourceWrites {
     before: JsonObject | undefined,
   ): Promise<JsonObject> {
     const write = { services: this.services, caller, organizationId, id, now, values, before }
-    return (await this.declaration.keep?.(write)) ?? values
+    return (await this.declaration.rules?.keep?.(write)) ?? values
   }
 
   private async assertAllowed(
@@ -270,11 +271,11 @@ export class ResourceWriter implements ResourceWrites {
     values: JsonObject,
     before: JsonObject | undefined,
   ): Promise<void> {
-    const { checks, fields, hubField } = this.declaration
+    const { rules, fields, hubField } = this.declaration
     if (hubField !== undefined && caller !== undefined && Object.hasOwn(fields, hubField))
       assertHubs(caller, values, hubField)
     await assertReferences(this.declaration, this.services, caller, organizationId, values, before)
-    await checks?.({ services: this.services, caller, organizationId, id, now, values, before })
+    await rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before })
   }
 
   private data({ organizationId, now }: WriteOrigin, values: JsonObject, before?: ResourceState): ResourceData {
@@ -284,11 +285,11 @@ export class ResourceWriter implements ResourceWrites {
   }
 
   async rowOf(id: string, { state, version }: { state: ResourceState; version: number }): Promise<Row> {
-    const { links, plural } = this.declaration
+    const { table, plural } = this.declaration
     const row = rowOf(id, version, ...rowParts(this.declaration, state))
-    if (links === undefined) return row
+    if (table?.links === undefined) return row
     const stored = await this.services.tables.get(plural, state.organizationId, id)
-    return { ...row, ...Object.fromEntries(Object.keys(links).map((member) => [member, stored?.[member] ?? []])) }
+    return { ...row, ...Object.fromEntries(Object.keys(table.links).map((member) => [member, stored?.[member] ?? []])) }
   }
 
   private stream(id: string): string {

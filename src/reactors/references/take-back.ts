@@ -86,12 +86,12 @@ const takeBack = async (services: TakeOutServices, { event, declaration }: Delet
  */
 const restore = async (writer: ResourceWriter, origin: WriteOrigin, id: string) => {
   const { declaration } = writer
-  const { unique, withoutUnique = (values) => values } = declaration
+  const { field: unique, without = (values: JsonObject) => values } = declaration.unique ?? {}
   const shared: string[] = []
   for (let number = 1; ; ) {
     try {
       const { wrote } = await writer.handle(origin, id, async ({ organizationId, values, sealed, createdAt }) => {
-        const restored = shared.reduce(withoutUnique, withoutAttached(renamed(declaration, values, number)))
+        const restored = shared.reduce(without, withoutAttached(renamed(declaration, values, number)))
         const data = { organizationId, values: restored, sealed, createdAt, at: formatTime(origin.now) }
         return { type: 'restore', data }
       })
@@ -107,12 +107,13 @@ const restore = async (writer: ResourceWriter, origin: WriteOrigin, id: string) 
 
 /** From the second on with the number behind its name: `Night shift (2)`. */
 const renamed = ({ fields, unique }: ResourceDeclaration, values: JsonObject, number: number): JsonObject => {
-  if (unique === undefined || number === 1) return values
+  const field = unique?.field
+  if (field === undefined || number === 1) return values
   const end = ` (${number})`
-  const lengthMax = Number(fields[unique].schema.maxLength) - end.length
+  const lengthMax = Number(fields[field].schema.maxLength) - end.length
   // Half a character is no text.
-  const start = String(values[unique])
+  const start = String(values[field])
     .slice(0, lengthMax)
     .replace(/[\ud800-\udbff]$/, '')
-  return { ...values, [unique]: start + end }
+  return { ...values, [field]: start + end }
 }

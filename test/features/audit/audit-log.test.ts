@@ -197,7 +197,7 @@ const CARGO = defineResource({
   plural: 'cargos',
   tag: 'Cargo',
   fields: { dataTypeId: id(), values: anyObject(), pin: anyObject() },
-  writeOnly: ['pin'],
+  secrets: { writeOnly: ['pin'] },
   permissions: { view: 'view/data', edit: 'edit/data' },
   example: {},
 }).declaration

@@ -19,8 +19,8 @@ const badge = defineResource({
   tag: 'Badges',
   fields: { name: text({ max: 20 }) },
   permissions: { view: 'view/badge', edit: 'edit/badge' },
-  unique: 'name',
-  indexes: { equality: ['name'] },
+  unique: { field: 'name' },
+  table: { indexes: { equality: ['name'] } },
   example: { name: 'Badge' },
 })
 

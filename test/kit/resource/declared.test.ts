@@ -40,19 +40,25 @@ const beacon = defineResource({
   fixed: ['serial'],
   idFrom: { field: 'serial', idOf: (organizationId, serial) => idFrom('beacon', organizationId, serial) },
   readOnly: { status: optional(oneOf('weak', 'strong')) },
-  computed: ['status'],
+  list: {
+    computed: ['status'],
+    filters: { called: { schema: { type: 'string' }, where: (name) => ({ nameKey: String(name).toLowerCase() }) } },
+  },
   internal: { keyHash: optional(text({ max: 50 })), nameKey: optional(text({ max: 50 })) },
-  derived: ({ name }) => ({ nameKey: String(name).toLowerCase() }),
-  accepts: { comment: optional(text({ max: 50 })) },
-  told: {
-    member: 'key',
-    example: '<key>',
-    make: (_id, _services, seed) => ({ told: `key ${seed}`, kept: { keyHash: `hash ${seed}` } }),
-    rotation: { path: 'rotate-key', operationId: 'rotateBeaconKey', summary: 'Make another key' },
+  table: {
+    derived: ({ name }) => ({ nameKey: String(name).toLowerCase() }),
+    indexes: { equality: ['nameKey'], range: ['name'], text: ['name'] },
+  },
+  body: { accepts: { comment: optional(text({ max: 50 })) } },
+  secrets: {
+    told: {
+      member: 'key',
+      example: '<key>',
+      make: (_id, _services, seed) => ({ told: `key ${seed}`, kept: { keyHash: `hash ${seed}` } }),
+      rotation: { path: 'rotate-key', operationId: 'rotateBeaconKey', summary: 'Make another key' },
+    },
   },
   permissions: { view: 'view/beacon', edit: 'edit/beacon' },
-  indexes: { equality: ['nameKey'], range: ['name'], text: ['name'] },
-  filters: { called: { schema: { type: 'string' }, where: (name) => ({ nameKey: String(name).toLowerCase() }) } },
   example: { name: 'Beacon' },
   present: (rows) => rows.map((row) => ({ ...row, status: Number(row.strength) < 5 ? 'weak' : 'strong' })),
   actions: [

@@ -23,14 +23,16 @@ const crate = defineResource({
     pin: optional(text({ max: 10 })),
   },
   readOnly: { grade: optional(text({ max: 5 })) },
-  writeOnly: ['pin'],
+  secrets: { writeOnly: ['pin'] },
   permissions: { view: 'view/crate', edit: 'edit/crate' },
   hubField: 'depotId',
-  unique: 'name',
-  indexes: { equality: ['tags'], range: ['name'], text: ['name'] },
+  unique: { field: 'name' },
+  table: { indexes: { equality: ['tags'], range: ['name'], text: ['name'] } },
   example: { name: 'Crate' },
-  checks: async ({ values }) => {
-    if (values.name === 'forbidden') throw new Failure('conflict')
+  rules: {
+    checks: async ({ values }) => {
+      if (values.name === 'forbidden') throw new Failure('conflict')
+    },
   },
 })
 

@@ -21,7 +21,7 @@ const depot = defineResource({
   fields: { name: text({ max: 20 }) },
   permissions: { view: 'view/depot', edit: 'edit/depot' },
   hubField: '_id',
-  replaceable: true,
+  deletion: { replaceable: true },
   example: { name: 'Depot' },
 })
 
@@ -33,10 +33,9 @@ const shelf = defineResource({
   fields: { name: text({ max: 20 }), depotId: optional(reference('depots')) },
   permissions: { view: 'view/shelf', edit: 'edit/shelf' },
   hubField: 'depotId',
-  whenReferenced: 'takeOut',
-  links: { crateIds: { noun: 'crate', field: 'shelfIds' } },
+  deletion: { whenReferenced: 'takeOut' },
+  table: { links: { crateIds: { noun: 'crate', field: 'shelfIds' } }, indexes: { equality: ['crateIds'] } },
   readOnly: { crateIds: withDefault(list(text({ max: 50 }), { max: 100 }), []) },
-  indexes: { equality: ['crateIds'] },
   example: { name: 'Shelf' },
 })
 

@@ -103,7 +103,7 @@ test('what another process made name a record while it gave way to another one n
 
 test('what is restored while another one has its name by now comes back under another name', async (t) => {
   const [plain, ...others] = WAREHOUSE
-  const depots = defineResource({ ...plain.declaration, unique: 'name' })
+  const depots = defineResource({ ...plain.declaration, unique: { field: 'name' } })
   const long = 'N'.repeat(20)
   const { warehouse, depotId, crate } = await race(t, await openWarehouse(t, [depots, ...others]), long)
   const { call, make, read, clock } = warehouse

@@ -8,7 +8,7 @@ import { assertNoFaults, type FieldError, invalid } from '../../../kernel/errors
 import { isObject, type Json, type JsonObject } from '../../../kernel/json.ts'
 import { idFrom } from '../../../kit/commands/ids.ts'
 import { assertValid, compileCheck } from '../../../kit/http/validate.ts'
-import { createSchema } from '../../../kit/resource/declaration.ts'
+import { createSchema } from '../../../kit/resource/schemas.ts'
 import { heldSchema } from '../../../kit/resource/new-names.ts'
 import { assertExists } from '../../../kit/resource/references.ts'
 import type { Action, Work } from './action.ts'

@@ -1,0 +1,28 @@
+import type { JsonObject } from '../../kernel/json.ts'
+import type { Fields } from '../../kernel/schema.ts'
+
+/** The writable fields of a body, with defaults and in the form that is kept, which those of `kept` have already. */
+export const withDefaults = (fields: Fields, body: JsonObject, kept: JsonObject = {}): JsonObject => {
+  const values: JsonObject = {}
+  for (const [name, field] of Object.entries(fields)) {
+    const value = body[name] ?? field.default
+    if (value === undefined) continue
+    values[name] = field.normalize === undefined || value === kept[name] ? value : field.normalize(value)
+  }
+  return values
+}
+
+/** Names are those of fields. */
+export const pick = (values: JsonObject, names: readonly string[]): JsonObject => {
+  const picked: JsonObject = {}
+  for (const name of names) if (values[name] !== undefined) picked[name] = values[name]
+  return picked
+}
+
+/** Unlike `pick`, keeps null: in a merge patch it takes the field away. */
+export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
+
+/** What the service keeps beside the fields. */
+export const pickOthers = (values: JsonObject, fields: object): JsonObject =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))
