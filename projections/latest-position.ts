@@ -12,7 +12,7 @@ import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
-import { isIndexed, latestOfPartition, latestPlace, trackerChange } from './latest-restore.ts'
+import { isIndexed, latestOf, latestPlace, trackerChange } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
 
@@ -40,7 +40,10 @@ interface Partition {
   checkpoint: OwnedCheckpoint
   at: number
   committedAt: number
+  /** Rows of the trackers that a point has come of since the partition was taken. */
   points: Map<string, LatestPositionRow & { organizationId: string }>
+  /** Trackers that were looked for and have no row. */
+  absent: Set<string>
   /** Trackers that are stored beside their rows. */
   indexed: Set<string>
   /** Trackers whose row has changed since the last commit, with their organization. */
@@ -75,30 +78,22 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     if (checkpoint.at !== undefined && !isIndexed(checkpoint.at))
       await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
-    const points: Partition['points'] = new Map()
-    const indexed = new Set<string>()
-    // The owner before has stored all of its own by now, or never will.
-    for await (const { organizationId, trackerId, row } of latestOfPartition(tables, partition)) {
-      indexed.add(trackerId)
-      if (row !== undefined) points.set(trackerId, { ...row, organizationId })
-    }
-    this.partitions.set(partition, { checkpoint, at, committedAt: at, points, indexed, changed: new Map() })
+    const known = { points: new Map(), absent: new Set<string>(), indexed: new Set<string>(), changed: new Map() }
+    this.partitions.set(partition, { checkpoint, at, committedAt: at, ...known })
     return at
   }
 
+  /** A tracker's row is read when its first point comes: whoever takes over many trackers does not wait for all of them. */
   handle(entry: LocationEntry, partition: number): void | Promise<void> {
-    const state = this.partitions.get(partition)
-    if (state === undefined) throw new Error(`partition ${partition} of the latest positions is not loaded`)
-    if (entry.kind === 'points') takePoints(state, entry.batch)
-    if (entry.kind === 'trackerDeleted') {
-      const { trackerId, organizationId } = entry.deletion
-      state.points.delete(trackerId)
-      state.changed.set(trackerId, organizationId)
-    }
-    state.at = entry.revision
-    // Somebody waits until a deleted tracker is forgotten.
-    if (entry.kind === 'trackerDeleted') this.commitNow()
-    else this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
+    const state = this.loaded(partition)
+    const unread = trackersOf(entry).filter(
+      ({ trackerId }) => !state.points.has(trackerId) && !state.absent.has(trackerId),
+    )
+    if (unread.length === 0) return this.apply(entry, state)
+    return this.read(state, partition, unread).then(() => {
+      if (this.loaded(partition) !== state) throw new Error(`partition ${partition} was loaded anew meanwhile`)
+      this.apply(entry, state)
+    })
   }
 
   storedThrough(partition: number): number {
@@ -149,6 +144,39 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     this.isClosed = true
     this.cancelTimer?.()
     await this.flush()
+  }
+
+  private loaded(partition: number): Partition {
+    const state = this.partitions.get(partition)
+    if (state === undefined) throw new Error(`partition ${partition} of the latest positions is not loaded`)
+    return state
+  }
+
+  /** The owner before has stored all of its own by now, or never will. */
+  private async read(
+    { points, absent, indexed }: Partition,
+    partition: number,
+    unread: readonly Tracker[],
+  ): Promise<void> {
+    for await (const { organizationId, trackerId, row } of latestOf(this.options.tables, partition, unread)) {
+      indexed.add(trackerId)
+      if (row !== undefined) points.set(trackerId, { ...row, organizationId })
+    }
+    for (const { trackerId } of unread) if (!points.has(trackerId)) absent.add(trackerId)
+  }
+
+  private apply(entry: LocationEntry, state: Partition): void {
+    if (entry.kind === 'points') takePoints(state, entry.batch)
+    if (entry.kind === 'trackerDeleted') {
+      const { trackerId, organizationId } = entry.deletion
+      state.points.delete(trackerId)
+      state.absent.add(trackerId)
+      state.changed.set(trackerId, organizationId)
+    }
+    state.at = entry.revision
+    // Somebody waits until a deleted tracker is forgotten.
+    if (entry.kind === 'trackerDeleted') this.commitNow()
+    else this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
   }
 
   private commitNow(): void {
@@ -212,6 +240,13 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       throw error
     }
   }
+}
+
+type Tracker = PointBatch['trackers'][number]
+
+const trackersOf = (entry: LocationEntry): readonly Tracker[] => {
+  if (entry.kind === 'points') return entry.batch.trackers
+  return entry.kind === 'trackerDeleted' ? [entry.deletion] : []
 }
 
 /** Takes the last point of each tracker of the batch that is not ahead of the clock, where it is newer than the one known. */

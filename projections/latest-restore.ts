@@ -60,6 +60,23 @@ export async function* latestOfPartition(
   for (const [organizationId, ids] of waiting) yield* rowsOf(tables, organizationId, ids)
 }
 
+/** The same for some trackers of a partition; those that it does not have are left out. */
+export async function* latestOf(
+  tables: Pick<TableStore, 'getMany'>,
+  partition: number,
+  trackers: readonly { trackerId: string; organizationId: string }[],
+): AsyncGenerator<StoredLatest> {
+  for (let from = 0; from < trackers.length; from += PAGE_ROWS) {
+    const some = trackers.slice(from, from + PAGE_ROWS)
+    const ids = some.map(({ trackerId }) => trackerId)
+    const kept = await tables.getMany(LATEST_TRACKERS.name, latestPositionCheckpoint(partition), ids)
+    const idsOf = new Map<string, string[]>()
+    for (const { organizationId, trackerId } of some.filter((_, i) => kept[i] !== undefined))
+      idsOf.set(organizationId, (idsOf.get(organizationId) ?? []).concat(trackerId))
+    for (const [organizationId, trackerIds] of idsOf) yield* rowsOf(tables, organizationId, trackerIds)
+  }
+}
+
 async function* rowsOf(
   tables: Pick<TableStore, 'getMany'>,
   organizationId: string,

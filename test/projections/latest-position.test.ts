@@ -107,15 +107,15 @@ test('a commit ends before the next begins, whoever asks for it', async (t) => {
   })
   for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
   const trackerId = idFrom('tracker', 1)
-  const take = (revision: number, latE7: number) => {
+  const take = async (revision: number, latE7: number) => {
     const point = { organizationId: ORG, trackerId, recordedAt: revision + 1, latE7, lngE7: 0, flags: 0 }
     const partition = partitionOf(trackerId, PARTITIONS)
-    latest.handle({ kind: 'points', partition, revision, position: revision, batch: batchOf([point]) }, partition)
+    await latest.handle({ kind: 'points', partition, revision, position: revision, batch: batchOf([point]) }, partition)
   }
-  take(0, 1)
+  await take(0, 1)
   const first = latest.flushOf(trackerId)
   await until('it to be so', async () => order.length > 0)
-  take(1, 2)
+  await take(1, 2)
   const others = [latest.flushOf(trackerId), latest.flush()]
   clock.advance(1_000)
   await turns(10)
@@ -149,14 +149,14 @@ test('a row that is on its way to the table does not change when its tracker mov
   for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
   const trackerId = idFrom('tracker', 2)
   const partition = partitionOf(trackerId, PARTITIONS)
-  const move = (revision: number, latE7: number): void => {
+  const move = async (revision: number, latE7: number): Promise<void> => {
     const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: revision + 1, latE7, lngE7: 0, flags: 0 }])
-    void latest.handle({ kind: 'points', partition, revision, position: revision, batch }, partition)
+    await latest.handle({ kind: 'points', partition, revision, position: revision, batch }, partition)
   }
-  move(0, 10)
+  await move(0, 10)
   const committed = latest.flush()
   await until('it to be so', async () => given.length > 0)
-  move(1, 20)
+  await move(1, 20)
   t.match(given, [{ trackerId, lat: 10, recordedAt: 1 }])
   t.match(latest.of(trackerId), { lat: 20, recordedAt: 2 })
   release()
@@ -191,17 +191,17 @@ for (const [what, happens] of [
     for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
     const trackerId = idFrom('tracker', 3)
     const partition = partitionOf(trackerId, PARTITIONS)
-    const move = (revision: number, latE7: number): void => {
+    const move = async (revision: number, latE7: number): Promise<void> => {
       const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: revision + 1, latE7, lngE7: 0, flags: 0 }])
-      void latest.handle({ kind: 'points', partition, revision, position: revision, batch }, partition)
+      await latest.handle({ kind: 'points', partition, revision, position: revision, batch }, partition)
     }
     const stored = async () =>
       (await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId))?.lat ?? undefined
-    move(0, 10)
+    await move(0, 10)
     clock.advance(1_000)
     await until('it to be so', async () => commits === 1)
     happens(clock)
-    move(1, 20)
+    await move(1, 20)
     gate.resolve()
     await until('it to be so', async () => ended === 1)
     await turns(10)
@@ -212,7 +212,7 @@ for (const [what, happens] of [
   })
 }
 
-test('a partition is taken with reads of its own rows alone; a tracker that is gone is not read again', async (t) => {
+test('a partition is taken without reading rows; those of its trackers are read when points of them come, each once', async (t) => {
   const { tables, clock } = await open(t)
   const read: string[] = []
   const watched = Object.create(tables, {
@@ -251,16 +251,53 @@ test('a partition is taken with reads of its own rows alone; a tracker that is g
   await first.handle({ kind: 'trackerDeleted', partition: 1, revision: 1, position: 1, deletion }, 1)
   await first.flush()
 
+  read.splice(0)
+
   const second = process()
   t.equal(await second.load(1), 1)
-  t.same(
-    read.sort(),
-    own(1)
-      .filter((id) => id !== gone)
-      .sort(),
+  t.same(read, [])
+  const older = batchOf(
+    own(1).map((trackerId, i) => ({
+      organizationId: i % 2 === 0 ? ORG : idFrom('other'),
+      trackerId,
+      recordedAt: trackerId === gone ? 7 : 900 + i,
+      latE7: -i,
+      lngE7: 0,
+      flags: 0,
+    })),
   )
-  t.equal(second.of(gone), undefined)
-  for (const [i, id] of own(1).entries()) if (i > 0) t.match(second.of(id), { lat: i, recordedAt: 1_000 + i })
+  for (const revision of [2, 3])
+    await second.handle({ kind: 'points', partition: 1, revision, position: revision, batch: older }, 1)
+  const others = own(1).filter((id) => id !== gone)
+  t.same(read.sort(), [...others].sort(), 'a tracker that is gone has no row to read')
+  t.match(second.of(gone), { recordedAt: 7 }, 'what came after the deletion is its first point')
+  for (const [i, id] of own(1).entries())
+    if (i > 0) t.match(second.of(id), { lat: i, recordedAt: 1_000 + i }, 'an older point moves nothing')
+})
+
+test('what was read while the partition went to another process is not taken', async (t) => {
+  const { tables, clock } = await open(t)
+  const gate = defer()
+  const slow = Object.create(tables, {
+    getMany: {
+      value: async (table: string, scope: string, ids: readonly string[]) => {
+        await gate.promise
+        return tables.getMany(table, scope, ids)
+      },
+    },
+  }) as typeof tables
+  const onFailure = (error: unknown): unknown => t.fail(String(error))
+  const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure })
+  await latest.load(0)
+  const trackerId = Array.from({ length: 40 }, (_, i) => idFrom('tracker', i)).find(
+    (id) => partitionOf(id, PARTITIONS) === 0,
+  ) as string
+  const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: 1, latE7: 1, lngE7: 0, flags: 0 }])
+  const handling = latest.handle({ kind: 'points', partition: 0, revision: 0, position: 0, batch }, 0)
+  await latest.leave(0)
+  gate.resolve()
+  await t.rejects(Promise.resolve(handling), /is not loaded/)
+  t.equal(await tables.get(LATEST_POSITIONS.name, ORG, trackerId), undefined)
 })
 
 test('what was stored when trackers were not kept beside their rows is begun anew', async (t) => {
@@ -307,6 +344,9 @@ test('rows are committed about once a second with the checkpoint; a new process 
     t.ok(at >= 0 && at <= (await log.head(`locations-${partition}`)))
   }
   const [id] = Object.keys(rows)
+  const late = batchOf([{ organizationId: ORG, trackerId: id, recordedAt: 1, latE7: 1, lngE7: 0, flags: 0 }])
+  const partition = partitionOf(id, PARTITIONS)
+  await again.handle({ kind: 'points', partition, revision: 1e6, position: 1e6, batch: late }, partition)
   t.match(again.of(id), rows[id])
 })
 

@@ -7,6 +7,9 @@ const LEASES: TableDeclaration = { name: 'leases', version: 1, lives: 'partition
 const SCOPE = 'leases'
 const HELD = 'held'
 const MEMBER = 'member-'
+/** Scope and row of the mark of the last change, apart from the others: looked at far more often. */
+const CHANGES = 'lease-changes'
+const LAST = 'last'
 
 const CHANGE_TRIES = 20
 const PAGE_ROWS = 500
@@ -23,7 +26,13 @@ export interface Member extends Row {
   node: string
   /** Rises with each sign of life: no clock is compared between machines. */
   beat: number
+  /** Silence after which others hold it to be dead; absent in rows of versions before this. */
+  lifeMs?: number
   joins: readonly string[]
+}
+
+interface ChangeRow extends Row {
+  mark: string
 }
 
 export interface Leases {
@@ -61,6 +70,16 @@ export class LeaseRows {
     return heldIn(await this.tables.get(LEASES.name, SCOPE, HELD))
   }
 
+  /** The mark of the last change that others should hear of soon. */
+  async lastChange(): Promise<string | undefined> {
+    return (await this.tables.get<ChangeRow>(LEASES.name, CHANGES, LAST))?.mark
+  }
+
+  announce(mark: string): Promise<void> {
+    const row: ChangeRow = { mark }
+    return this.tables.commit([{ table: LEASES.name, scope: CHANGES, id: LAST, row }])
+  }
+
   /** Gives a sign of life. */
   sign(owner: string, member: Member): Promise<void> {
     return this.tables.commit([change(MEMBER + owner, member)])
@@ -85,3 +104,16 @@ export class LeaseRows {
 const change = (id: string, row: Row | null): RowChange => ({ table: LEASES.name, scope: SCOPE, id, row })
 
 const heldIn = (row: Row | undefined): Held => ({ owners: {}, borrowed: {}, ...(row as Partial<Held> | undefined) })
+
+/** Whether somebody else may take now what he could not take before, or has to leave something. */
+export const frees = (before: Held, after: Held): boolean =>
+  !isSameMap(before.borrowed, after.borrowed) ||
+  Object.keys(before.owners).some((name) => after.owners[name] !== before.owners[name])
+
+export const isSameHeld = (one: Held, other: Held): boolean =>
+  isSameMap(one.owners, other.owners) && isSameMap(one.borrowed, other.borrowed)
+
+const isSameMap = (one: Held['owners'], other: Held['owners']): boolean => {
+  const names = Object.keys(one)
+  return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
+}

@@ -1,22 +1,14 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
-import { type Held, type Leases, LeaseRows, type LeaseTables, type Member } from './lease-rows.ts'
+import { LeaseMembers, LOOK_MS } from './lease-members.ts'
+import { frees, type Held, isSameHeld, LeaseRows, type LeaseTables } from './lease-rows.ts'
 import type { Owned, Owners } from './owners.ts'
 import type { Life } from '../operations/life.ts'
 import { pause, untilDone } from './retry.ts'
-import { sharesOf } from './shares.ts'
 
-/** How often a process gives a sign of life and looks at what is whose. */
-const LOOK_MS = 1_000
-/** Whoever gives no sign for so long has died; what it had is taken by others. */
-const LIFE_MS = 8_000
+/** Time between two glances at whether somebody has changed what is whose: whoever leaves something hands it over by then. */
+const GLANCE_MS = 50
 const BORROW_LOOK_MS = 100
-
-/** A process as this one sees it. */
-interface Seen extends Member {
-  /** How long this process has looked without seeing a sign of life. */
-  silentMs: number
-}
 
 interface Joined {
   owned: Owned
@@ -45,21 +37,23 @@ export class LeaseOwners implements Owners {
   private readonly joined = new Map<string, Joined>()
   private readonly borrowing = new Set<string>()
   private readonly rows: LeaseRows
-  private members: ReadonlyMap<string, Seen> = new Map()
-  private beat = 0
-  private lookedAtMs: number
+  private readonly members: LeaseMembers
   private looking: Promise<void> = Promise.resolve()
   private next: Promise<void> | undefined
   private held: Held = { owners: {}, borrowed: {} }
   /** Whose everything should be, by name. */
   private shares: ReadonlyMap<string, string> = new Map()
+  /** Mark of the last change that this process knows of. */
+  private knownChange: string | undefined
+  private changes = 0
+  private signedJoins = ''
   private cancelTimer = (): void => undefined
   private isClosed = false
 
   private constructor(services: LeaseServices) {
     this.services = services
     this.rows = new LeaseRows(services.tables)
-    this.lookedAtMs = services.clock.monotonic()
+    this.members = new LeaseMembers(services.life, services.clock.monotonic())
   }
 
   static async open(services: LeaseServices): Promise<LeaseOwners> {
@@ -84,6 +78,7 @@ export class LeaseOwners implements Owners {
           joined.isEnding = true
           this.leave(joined)
         }
+        void this.look() // others learn whose share it will be before it is free
         await Promise.all(own.map(({ turn }) => turn))
         for (const { owned } of own) this.joined.delete(owned.name)
         await this.look()
@@ -135,36 +130,62 @@ export class LeaseOwners implements Owners {
   private async lookOnce(): Promise<void> {
     if (this.isClosed) return
     this.cancelTimer()
+    const { clock, logger } = this.services
     try {
-      await this.rows.sign(this.owner, { node: this.services.life.node, beat: ++this.beat, joins: this.joins() })
-      this.see(await this.rows.read())
-      this.shares = this.sharesNow()
-      if (this.dead().length > 0 || !isSame(this.held, this.after(this.held))) await this.change()
+      const joins = this.joins()
+      await this.rows.sign(this.owner, this.members.sign(joins, clock.monotonic()))
+      const { held, members } = await this.rows.read()
+      this.held = held
+      this.members.see(members, clock.monotonic())
+      this.shares = this.members.shares(joins)
+      for (const { owner, silentMs } of this.members.dead())
+        logger.warn('a process gives no sign of life; what it had is taken by others', { owner, silentMs })
+      if (this.members.dead().length > 0 || !isSameHeld(this.held, this.after(this.held))) await this.change()
+      else if (this.signedJoins !== joins.join()) await this.announce()
+      this.signedJoins = joins.join()
       this.follow()
     } catch (error) {
       // Nobody can take anything either.
       this.warn(error)
     }
-    this.cancelTimer = this.services.clock.after(LOOK_MS, () => void this.look())
+    this.glanceLater(clock.monotonic() + LOOK_MS)
   }
 
-  private see({ held, members }: Leases): void {
-    const nowMs = this.services.clock.monotonic()
-    // Who stood still meanwhile did not see that nobody gave a sign.
-    const lookedMs = Math.min(nowMs - this.lookedAtMs, 2 * LOOK_MS)
-    this.lookedAtMs = nowMs
-    const before = this.members
-    this.held = held
-    this.members = new Map(
-      [...members].map(([owner, member]) => {
-        const known = before.get(owner)
-        return [owner, { ...member, silentMs: known?.beat === member.beat ? known.silentMs + lookedMs : 0 }]
-      }),
-    )
+  /** Looks again at the time, or sooner where somebody has changed something. */
+  private glanceLater(lookAtMs: number): void {
+    if (this.isClosed) return
+    const { clock } = this.services
+    const remainingMs = lookAtMs - clock.monotonic()
+    this.cancelTimer = clock.after(Math.min(GLANCE_MS, remainingMs), () => {
+      if (remainingMs <= GLANCE_MS) void this.look()
+      else void this.glance(lookAtMs)
+    })
+  }
+
+  private async glance(lookAtMs: number): Promise<void> {
+    const looking = this.looking
+    const last = await this.rows.lastChange().catch(() => this.knownChange) // the next look says what is wrong
+    if (this.looking !== looking || this.next !== undefined) return
+    if (last === this.knownChange) return this.glanceLater(lookAtMs)
+    this.knownChange = last
+    void this.look()
   }
 
   private async change(): Promise<void> {
-    this.held = await this.rows.change((held) => this.after(held), this.dead())
+    const dead = this.members.dead().map(({ owner }) => owner)
+    let isFreed = false
+    const edit = (held: Held): Held => {
+      const after = this.after(held)
+      isFreed = frees(held, after)
+      return after
+    }
+    this.held = await this.rows.change(edit, this.isClosed ? [...dead, this.owner] : dead)
+    if (isFreed) await this.announce()
+  }
+
+  private announce(): Promise<void> {
+    this.knownChange = `${this.owner} ${++this.changes}`
+    return this.rows.announce(this.knownChange)
   }
 
   /** What this process makes of what is whose: what the dead had is free, what is its share and free is its own. */
@@ -195,11 +216,24 @@ export class LeaseOwners implements Owners {
   }
 
   private follow(): void {
+    const taken: Joined[] = []
     for (const joined of this.joined.values()) {
       const isOurs = this.held.owners[joined.owned.name] === this.owner
-      if (isOurs && joined.state === 'idle' && this.mayHold(joined)) this.take(joined)
-      else if (joined.state === 'taken' && !(isOurs && this.mayHold(joined))) this.leave(joined)
+      if (isOurs && joined.state === 'idle' && this.mayHold(joined)) {
+        this.take(joined)
+        taken.push(joined)
+      } else if (joined.state === 'taken' && !(isOurs && this.mayHold(joined))) this.leave(joined)
     }
+    if (taken.length > 0) void this.tell(taken)
+  }
+
+  /** Says how long it took to take these, and which took longest. */
+  private async tell(taken: readonly Joined[]): Promise<void> {
+    const { clock, logger } = this.services
+    const begunMs = clock.monotonic()
+    let slowest = ''
+    await Promise.all(taken.map(({ owned, turn }) => turn.then(() => (slowest = owned.name))))
+    logger.info('parts taken', { parts: taken.length, ms: Math.round(clock.monotonic() - begunMs), slowest })
   }
 
   private take(joined: Joined): void {
@@ -234,7 +268,7 @@ export class LeaseOwners implements Owners {
         }),
       )
       joined.state = 'idle'
-      if (!joined.isEnding) void this.look() // whoever's share it is need not wait
+      void this.look() // whoever's share it is need not wait
     }
     joined.turn = joined.turn.then(leave)
   }
@@ -243,20 +277,8 @@ export class LeaseOwners implements Owners {
     return (await this.rows.held()).owners[name] === this.owner
   }
 
-  private dead(): string[] {
-    return [...this.members.keys()].filter((owner) => !this.lives(owner))
-  }
-
   private lives(owner: string): boolean {
-    if (owner === this.owner) return !this.isClosed
-    const member = this.members.get(owner)
-    return member !== undefined && member.node !== this.services.life.node && member.silentMs < LIFE_MS
-  }
-
-  private sharesNow(): ReadonlyMap<string, string> {
-    const others = [...this.members].filter(([owner]) => owner !== this.owner && this.lives(owner))
-    const joins = others.map(([owner, member]): [string, readonly string[]] => [owner, member.joins])
-    return sharesOf(new Map([...joins, [this.owner, this.joins()]]))
+    return owner === this.owner ? !this.isClosed : this.members.lives(owner)
   }
 
   private joins(): string[] {
@@ -266,12 +288,4 @@ export class LeaseOwners implements Owners {
   private warn(error: unknown): void {
     this.services.logger.warn('leases not looked at', { error: String(error) })
   }
-}
-
-const isSame = (one: Held, other: Held): boolean =>
-  isSameMap(one.owners, other.owners) && isSameMap(one.borrowed, other.borrowed)
-
-const isSameMap = (one: Held['owners'], other: Held['owners']): boolean => {
-  const names = Object.keys(one)
-  return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
 }

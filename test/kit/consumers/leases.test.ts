@@ -2,6 +2,7 @@ import { test, type Test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
 import { openLmdbTableStore } from '../../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { openRedisTables } from '../../../src/engines/redis-tables/redis-tables.ts'
+import { LeaseMembers, LIFE_MS, LIFE_MS_MAX, LOOK_MS } from '../../../src/kit/consumers/lease-members.ts'
 import { LeaseOwners } from '../../../src/kit/consumers/leases.ts'
 import type { IsOurs } from '../../../src/kit/consumers/follower.ts'
 import type { Owned } from '../../../src/kit/consumers/owners.ts'
@@ -15,8 +16,6 @@ import { until } from '../../support/service.ts'
 const NAMES = Array.from({ length: 8 }, (_, partition) => ['matcher', 'history'].map((name) => `${name}-${partition}`))
   .flat()
   .concat('sweep')
-const LOOK_MS = 1_000
-const LIFE_MS = 8_000
 
 /** A process as its leases see it: its clock can be held still. */
 const openNode = async (t: Test, tables: TableStore, owner: string, names: readonly string[] = NAMES, node = owner) => {
@@ -121,6 +120,37 @@ test('what a dead process had is taken after its life, counted by looks and by n
   )
   await pass([b], 'it to notice', () => had.every((name) => !b.has.has(name)))
   await pass([a, b], 'its share again', () => isShared([a, b]) && b.has.size > 0)
+})
+
+test('a process whose signs come late is waited for longer, for a while; one of a version before as long as ever', async (t) => {
+  const other = new LeaseMembers({ node: 'b', id: 'b' }, 0)
+  let atMs = 0
+  const sign = (afterMs: number) => other.sign([], (atMs += afterMs))
+  t.equal(sign(LOOK_MS).lifeMs, LIFE_MS)
+  t.equal(sign(LOOK_MS + 700).lifeMs, LIFE_MS + 1_400, 'twice its longest delay')
+  t.equal(sign(10 * LIFE_MS_MAX).lifeMs, LIFE_MS_MAX, 'and no longer than that')
+  for (let i = 0; i < 1_000; i++) sign(LOOK_MS)
+  t.equal(sign(LOOK_MS).lifeMs, LIFE_MS, 'it is busy no more')
+
+  const diesAfterMs = (lifeMs: number | undefined): number => {
+    const one = new LeaseMembers({ node: 'a', id: 'a' }, 0)
+    const members = new Map([['b', { node: 'b', beat: 1, joins: [], ...(lifeMs !== undefined && { lifeMs }) }]])
+    let nowMs = 0
+    do one.see(members, (nowMs += LOOK_MS))
+    while (one.lives('b'))
+    return nowMs - LOOK_MS // the first look saw a sign that was new
+  }
+  t.same([diesAfterMs(LIFE_MS), diesAfterMs(3_300), diesAfterMs(undefined)], [LIFE_MS, 3_500, LIFE_MS_MAX])
+})
+
+test('whoever ends hands over at the next glance of the others, before they would look', async (t) => {
+  const tables = await open(t)
+  const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]
+  await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
+  await a.owners.borrow([], async () => undefined) // its next look is a whole LOOK_MS away
+  await b.close()
+  a.clock.advance(LOOK_MS / 5)
+  await until('all to be taken', () => a.has.size === NAMES.length)
 })
 
 test('what is borrowed is left by whoever has it, and goes back', async (t) => {

@@ -1,0 +1,205 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
+import { flagsOf, openServers } from '../support/stand-ins.ts'
+import { FLEET, option } from './fresh-service.ts'
+import { fenceCollection } from './frames.ts'
+import { type Pace, sendPaced } from './lasting-senders.ts'
+
+/**
+ * Two whole processes on the same servers: one of them is killed, frozen or asked to end, and then started beside the
+ * other. Prints when each phase of the other's taking over had ended, in ms from the fault.
+ * Usage: node dist/bench/load/takeover.js [--trackers 100000] [--fences 10000] [--partitions 16] [--pps 2000] [--rounds 1]
+ */
+const trackers = option('trackers', 100_000)
+const fences = option('fences', 10_000)
+const partitions = option('partitions', 16)
+const pointsPerSecond = option('pps', 2_000)
+const rounds = option('rounds', 1)
+
+const PROBES = 64
+const VERTICES = 50
+const COVER = 1.15
+
+type Phases = { [phase: string]: number | string }
+
+/** What the survivor's log says, with the time of each line. */
+const lineSince = (
+  service: Service,
+  atMs: number,
+  msg: string,
+): { time: string; [name: string]: unknown } | undefined =>
+  service.lines
+    .filter((line) => line.includes(msg))
+    .map((line) => JSON.parse(line) as { time: string })
+    .findLast(({ time }) => Date.parse(time) >= atMs)
+
+const organization = async (service: Service, name: string): Promise<Organization> => {
+  const { token } = await signUp(service, name)
+  const body = { name: 'load', autoCreate: true }
+  return { token, key: (await ask(service, 'POST', '/ingest-key', { token, body })).data.key }
+}
+
+const prepare = async (service: Service): Promise<Access> => {
+  const [fleet, probes] = [await organization(service, 'Takeover'), await organization(service, 'Probes')]
+  const { token } = fleet
+  const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
+  if (fences > 0)
+    await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, {
+      token,
+      body: fenceCollection(FLEET, fences, VERTICES, COVER),
+    })
+  for (let first = 0; first < trackers; first += 5_000)
+    await post(
+      service,
+      fleet.key,
+      Array.from({ length: Math.min(5_000, trackers - first) }, (_, i) => firstPoint(first + i)),
+    )
+  await post(service, probes.key, probePoints())
+  return { fleet, probes }
+}
+
+const firstPoint = (tracker: number): object => ({
+  externalId: `load-${tracker}`,
+  recordedAt: Date.now() - 600_000,
+  lat: FLEET.south + ((tracker * 0.618034) % 1),
+  lng: FLEET.west + ((tracker * 0.414214) % 1),
+})
+
+/** Unknown trackers take servers on a busy machine longer than the service waits. */
+const post = async (service: Service, key: string, points: readonly object[]): Promise<void> => {
+  for (let tries = 0; ; tries++) {
+    const { status, text } = await call(service, 'POST', '/location-history/bulk', { token: key, body: { points } })
+    if (status < 300) return
+    if (status !== 503 || tries > 60) throw new Error(`POST /location-history/bulk: ${status} ${text.slice(0, 300)}`)
+    await rest(1_000)
+  }
+}
+
+const LAGGING = /^waymark_consumer_lag_events\{consumer="([^"]*)"[^}]*\} (\d+)/gm
+
+/** Consumers of the partitions that the service owns and that are further behind than what a second brings. */
+const behind = async (service: Service): Promise<string[]> => {
+  const { text } = await call(service, 'GET', '//metrics')
+  return [...text.matchAll(LAGGING)].filter(([, , events]) => Number(events) > 20).map(([, consumer]) => consumer)
+}
+
+/** Sends a point of each probe to the survivor; answers when it shows all of them at their new place. */
+const shown = async (service: Service, { probes: { token, key } }: Access, sinceMs: number): Promise<number> => {
+  const points = probePoints()
+  const at = new Date(points[0].recordedAt).toISOString()
+  await until(
+    'probes to be taken',
+    async () => (await call(service, 'POST', '/location-history/bulk', { token: key, body: { points } })).status < 300,
+  )
+  const isShown = async (): Promise<boolean> => {
+    const { data } = await ask(service, 'GET', '/live-positions', { token })
+    return (data as { recordedAt: string }[]).filter((one) => one.recordedAt === at).length === PROBES
+  }
+  await until('probes to be shown', isShown)
+  return Date.now() - sinceMs
+}
+
+const probePoints = (): { recordedAt: number }[] => {
+  const recordedAt = Date.now()
+  return Array.from({ length: PROBES }, (_, i) => ({
+    externalId: `probe-${i}`,
+    recordedAt,
+    lat: FLEET.south,
+    lng: FLEET.west + i / PROBES,
+  }))
+}
+
+interface Access {
+  fleet: Organization
+  /** An organization of few trackers, whose positions are all looked at again and again. */
+  probes: Organization
+}
+
+interface Organization {
+  token: string
+  key: string
+}
+
+const measured = async (survivor: Service, access: Access, atMs: number): Promise<Phases> => {
+  const positions = await shown(survivor, access, atMs)
+  await until('the consumers', async () => (await behind(survivor)).length === 0)
+  const all = Date.now() - atMs
+  const silent = lineSince(survivor, atMs, 'gives no sign of life')
+  const taken = lineSince(survivor, atMs, 'parts taken')
+  return {
+    detected: silent === undefined ? '' : Date.parse(silent.time) - atMs,
+    'parts taken': taken === undefined ? '' : Date.parse(taken.time) - atMs,
+    slowest: taken === undefined ? '' : JSON.stringify(taken.slowestMs),
+    'positions shown': positions,
+    'all caught up': all,
+  }
+}
+
+const rest = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms))
+
+/** Both have a share, and neither is behind. */
+const settled = async (services: readonly Service[]): Promise<void> => {
+  await rest(3_000)
+  for (const service of services) await until('consumers', async () => (await behind(service)).length === 0, 600_000)
+  await rest(3_000)
+}
+
+const run = async (folder: string): Promise<void> => {
+  const servers = await openServers(folder, {})
+  const start = (name: string, limitMs?: number): Promise<Service> =>
+    startService(
+      join(folder, name),
+      [
+        ...flagsOf(servers.urls),
+        ...['--keys', join(folder, 'keys.json'), '--partitions', String(partitions)],
+        ...['--geofence-positions-max', '100000000', '--trackers-max', '1000000'],
+      ],
+      0,
+      'dist/src/main.js',
+      limitMs,
+    )
+  const services: { a: Service; b: Service } = { a: await start('a'), b: await start('b') }
+  const { a } = services
+  const report = (name: string, phases: Phases): void =>
+    void process.stdout.write(`${name}: ${JSON.stringify(phases)}\n`)
+  try {
+    const access = await prepare(a)
+    await settled([a, services.b])
+    process.stdout.write(`${trackers} trackers, ${fences} fences, ${partitions} partitions\n`)
+    for (const pps of pointsPerSecond > 0 ? [0, pointsPerSecond] : [0]) {
+      for (let round = 0; round < rounds; round++) {
+        for (const fault of ['SIGKILL', 'SIGSTOP', 'SIGTERM'] as const) {
+          let pace: Pace | undefined
+          if (pps > 0) pace = sendPaced(() => [a, services.b], access.fleet.key, { pointsPerSecond: pps, trackers })
+          await settled([a, services.b])
+          const { b } = services
+          const name = `${fault}, ${pps} points/s`
+          const atMs = Date.now()
+          b.process.kill(fault)
+          report(name, await measured(a, access, atMs))
+          if (fault === 'SIGTERM') await b.stop()
+          else await b.kill()
+          pace?.without(b)
+          const startedMs = Date.now()
+          services.b = await start('b', 600_000)
+          const readyMs = Date.now() - startedMs
+          report(`start after ${name}`, { ready: readyMs })
+          await pace?.end()
+        }
+      }
+    }
+  } finally {
+    await Promise.all([a.kill(), services.b.kill()])
+    await servers.close()
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'waymark-takeover-'))
+process.stdout.write(`${cpus().length} × ${cpus()[0].model}, Node ${process.version}\n`)
+try {
+  await run(folder)
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

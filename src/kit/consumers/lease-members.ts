@@ -1,0 +1,80 @@
+import type { Life } from '../operations/life.ts'
+import type { Member } from './lease-rows.ts'
+import { sharesOf } from './shares.ts'
+
+/** Time between two signs of life, and between two looks at what is whose. */
+export const LOOK_MS = 500
+/** Silence after which a process counts as dead: several signs, since one may be late. */
+export const LIFE_MS = 2_000
+/** The longest such time, for a process that stands still now and then; also for versions that give a sign once a second. */
+export const LIFE_MS_MAX = 8_000
+/** What is left at each look of the longest delay of a sign: half of it after 17 seconds. */
+const DELAY_KEPT = 0.98
+
+/** A process as this one sees it. */
+interface Seen extends Member {
+  /** Time during which this process has looked without seeing a sign of life. */
+  silentMs: number
+}
+
+/**
+ * The processes that take part, as one of them sees the others. No clock is compared: a sign of life is a number that
+ * rises. A process whose signs come late says how long the others have to wait for it, so that a busy one is not held
+ * to be dead for a pause that it makes more often.
+ */
+export class LeaseMembers {
+  private readonly life: Life
+  private members: ReadonlyMap<string, Seen> = new Map()
+  private beat = 0
+  private lookedAtMs: number
+  private signedAtMs: number
+  private delayMs = 0
+
+  constructor(life: Life, nowMs: number) {
+    this.life = life
+    this.lookedAtMs = nowMs
+    this.signedAtMs = nowMs
+  }
+
+  /** The next sign of life of this process. */
+  sign(joins: readonly string[], nowMs: number): Member {
+    const delayMs = Math.min(nowMs - this.signedAtMs - LOOK_MS, LIFE_MS_MAX)
+    this.delayMs = Math.max(this.delayMs * DELAY_KEPT, delayMs)
+    this.signedAtMs = nowMs
+    const lifeMs = Math.min(LIFE_MS_MAX, Math.round(LIFE_MS + 2 * this.delayMs))
+    return { node: this.life.node, beat: ++this.beat, lifeMs, joins }
+  }
+
+  see(members: ReadonlyMap<string, Member>, nowMs: number): void {
+    // Who stood still meanwhile did not see that nobody gave a sign.
+    const lookedMs = Math.min(nowMs - this.lookedAtMs, 2 * LOOK_MS)
+    this.lookedAtMs = nowMs
+    const before = this.members
+    this.members = new Map(
+      [...members].map(([owner, member]) => {
+        const known = before.get(owner)
+        return [owner, { ...member, silentMs: known?.beat === member.beat ? known.silentMs + lookedMs : 0 }]
+      }),
+    )
+  }
+
+  /** Whether another process is alive. */
+  lives(owner: string): boolean {
+    const member = this.members.get(owner)
+    return member !== undefined && member.node !== this.life.node && member.silentMs < (member.lifeMs ?? LIFE_MS_MAX)
+  }
+
+  /** Those others that are dead, and for how long they have given no sign. */
+  dead(): { owner: string; silentMs: number }[] {
+    return [...this.members]
+      .filter(([owner]) => owner !== this.life.id && !this.lives(owner))
+      .map(([owner, { silentMs }]) => ({ owner, silentMs }))
+  }
+
+  /** Whose everything should be, by name. */
+  shares(joins: readonly string[]): ReadonlyMap<string, string> {
+    const others = [...this.members].filter(([owner]) => owner !== this.life.id && this.lives(owner))
+    const all = others.map(([owner, member]): [string, readonly string[]] => [owner, member.joins])
+    return sharesOf(new Map([...all, [this.life.id, joins]]))
+  }
+}
