@@ -103,6 +103,12 @@ export const FLAGS: readonly Flag[] = [
   },
   { name: 'devices-key', default: '', meaning: 'ingest key that hardware trackers come under' },
   { name: 'devices-allow', default: '', meaning: 'addresses (CIDR list) that hardware trackers may connect from' },
+  {
+    name: 'mqtt',
+    default: '',
+    meaning: 'MQTT broker to take points from, mqtt(s)://user:password@host:port (better: WAYMARK_MQTT_FILE)',
+  },
+  { name: 'mqtt-key', default: '', meaning: 'ingest key that points from the broker come under' },
   { name: 'webhook-schedule', default: '5s,5m,30m,2h,5h,10h,10h', meaning: 'delays before the retries of a webhook' },
 ]
 

@@ -55,6 +55,15 @@ export const devicesOf = (
   })
 }
 
+/** The answer never repeats the URL: it may hold a password. */
+export const mqttOf = (url: string | undefined, key: string | undefined): { url: string; key: string } | undefined => {
+  if (url === undefined) return undefined
+  if (!/^mqtts?:\/\/[^/?#]+\/?$/.test(url) || !URL.canParse(url) || new URL(url).hostname === '')
+    throw new ConfigError('--mqtt must be mqtt://host:port or mqtts://host:port, with user:password@ where needed')
+  if (key === undefined) throw new ConfigError('--mqtt needs --mqtt-key, an ingest key (better: WAYMARK_MQTT_KEY_FILE)')
+  return { url, key }
+}
+
 export const scheduleOf = (delays: readonly string[]): number[] => {
   if (delays.length === 0) throw new ConfigError('--webhook-schedule must have at least one delay')
   return delays.map((text) => durationMs('webhook-schedule', text))

@@ -9,6 +9,7 @@ import {
   ConfigError,
   domainOf,
   isLoopback,
+  mqttOf,
   originOf,
   publicUrlOf,
   serverUrlOf,
@@ -80,6 +81,8 @@ export interface Config {
   /** The ingest key that they come under. */
   devicesKey: string | undefined
   devicesAllow: readonly string[]
+  /** A broker, whose URL may hold a password, and the ingest key that its points come under. */
+  mqtt: { url: string; key: string } | undefined
 }
 
 /** @throws ConfigError naming the flag or variable and what was expected. */
@@ -140,6 +143,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
     webhookScheduleMs: scheduleOf(read.list('webhook-schedule')),
     ...devicesRead(read),
+    mqtt: mqttOf(read.given('mqtt'), read.given('mqtt-key')),
   })
 }
 

@@ -21,8 +21,8 @@ export interface Controlled {
   /** Answers which token keys there are then. */
   rotateTokenKey(): Promise<unknown>
   lags(): Promise<Lag[]>
-  /** Ports of devices. */
-  listeners(): unknown[]
+  /** Ports of devices, and brokers. */
+  devices(): { listeners: unknown[]; bridges: unknown[] }
   health: EngineHealth
   /** Ends the waiting for tasks. */
   signal: AbortSignal
@@ -32,7 +32,7 @@ const ENGINES = ['log', 'tables', 'history']
 
 /** Tasks are asked for in the log and done by whichever process owns them; keys and figures are this process's. */
 export const controlOf =
-  (services: OperationServices, { rotateTokenKey, lags, listeners, health, signal }: Controlled) =>
+  (services: OperationServices, { rotateTokenKey, lags, devices, health, signal }: Controlled) =>
   async ({ command, name = '', endsFactor = false }: ControlRequest): Promise<unknown> => {
     if (command === 'rotateTokenKey') return rotateTokenKey()
     if (command === 'resetPassword') {
@@ -46,14 +46,14 @@ export const controlOf =
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const engines = await enginesUp(health)
     // How far each is, is told by these two.
-    if (!engines.log || !engines.tables) return { engines, consumers: [], listeners: listeners() }
+    if (!engines.log || !engines.tables) return { engines, consumers: [], ...devices() }
     try {
       const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()
-      return { engines, consumers: worstByConsumer([...(await lags()), ...absent]), listeners: listeners() }
+      return { engines, consumers: worstByConsumer([...(await lags()), ...absent]), ...devices() }
     } catch (error) {
       if (!(error instanceof Failure && error.code === 'engine_down')) throw error
       // One that was up a moment ago.
-      return { engines: await enginesUp(health), consumers: [], listeners: listeners() }
+      return { engines: await enginesUp(health), consumers: [], ...devices() }
     }
   }
 

@@ -1,43 +1,98 @@
 import { BlockList, isIPv6 } from 'node:net'
 import { DeviceListeners } from '../features/devices/device-listeners.ts'
+import type { MqttBridge } from '../features/devices/mqtt-bridge.ts'
 import { UnknownDevices } from '../features/devices/unknown-devices.ts'
 import { DeviceAuthenticator } from '../features/trackers/device-authenticator.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
 import type { IngestKeyCaller } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
-import { openPointDoor } from './point-door.ts'
-import type { OpenRole } from './role.ts'
+import { ownedPart } from '../kit/consumers/owners.ts'
+import { openPointDoor, type PointDoor } from './point-door.ts'
+import type { OpenRole, RoleServices } from './role.ts'
 
-/** Hardware trackers over TCP and UDP. */
+/** Hardware trackers over TCP and UDP, and what a broker of MQTT has. */
 export const openDevices: OpenRole = async (services) => {
   const { config, tables, keyring, clock, logger } = services
-  if (config.devices.length === 0) return { close: async () => undefined }
+  if (config.devices.length === 0 && config.mqtt === undefined) return { close: async () => undefined }
   const door = await openPointDoor(services)
   const keys = new DeviceAuthenticator(tables, keyring)
   const watching = await watchTrackers(services, 'devices-keys', { devices: keys })
-  const caller = callerOf(keys, config.devicesKey as string)
-  const unknown = new UnknownDevices({ clock, logger })
-  const session = { points: door.devices, caller, admits: door.admits, unknown, clock, logger }
-  const where = { host: config.host, allowed: allowedOf(config.devicesAllow) }
-  const listeners = await DeviceListeners.open(config.devices, { ...session, ...where }).catch(async (error) => {
-    await watching.close()
+  const parts = { services, door, keys, unknown: new UnknownDevices({ clock, logger }) }
+  const opened: { close(): Promise<void> }[] = [watching, door]
+  const close = async (): Promise<void> => {
+    for (const one of opened) await one.close()
+  }
+  try {
+    const listeners = await openListeners(parts)
+    opened.unshift(listeners)
+    const bridge = await openBridge(parts)
+    opened.unshift(bridge)
+    return { listeners: () => listeners.state(), bridges: bridge.states, drain: door.drain, close }
+  } catch (error) {
+    await close()
     throw error
-  })
-  return {
-    listeners: () => listeners.state(),
-    drain: door.drain,
-    close: async () => {
-      await listeners.close()
-      await watching.close()
-      await door.close()
-    },
   }
 }
 
-const callerOf = (keys: DeviceAuthenticator, key: string) => async (): Promise<IngestKeyCaller> => {
+interface Parts {
+  services: RoleServices
+  door: PointDoor
+  keys: DeviceAuthenticator
+  unknown: UnknownDevices
+}
+
+const openListeners = ({ services, door, keys, unknown }: Parts): Promise<DeviceListeners> => {
+  const { config, clock, logger } = services
+  const caller = callerOf(keys, 'devices-key', config.devicesKey ?? '')
+  const session = { points: door.devices, caller, admits: door.admits, unknown, clock, logger }
+  const where = { host: config.host, allowed: allowedOf(config.devicesAllow) }
+  return DeviceListeners.open(config.devices, { ...session, ...where })
+}
+
+/** Of all processes one has the connection: the broker knows them by one name. */
+const openBridge = async ({ services, door, keys, unknown }: Parts) => {
+  const { config, origin, owners, clock, logger, metrics } = services
+  if (config.mqtt === undefined) return { states: () => [], close: async () => undefined }
+  const { url, key } = config.mqtt
+  let bridge: MqttBridge | undefined
+  const states = () => (bridge === undefined ? [] : [bridge.state()])
+  metrics.beforeScrape(() => {
+    metrics.mqttConnected.reset()
+    metrics.mqttWaiting.reset()
+    for (const { broker, isConnected, waiting } of states()) {
+      metrics.mqttConnected.set({ broker }, isConnected ? 1 : 0)
+      metrics.mqttWaiting.set({ broker }, waiting)
+    }
+  })
+  const open = async () => {
+    const { MqttBridge } = await import('../features/devices/mqtt-bridge.ts')
+    bridge = new MqttBridge({
+      url,
+      clientId: `waymark-${origin.logId.replaceAll('-', '').slice(-12)}`,
+      points: door.devices,
+      caller: callerOf(keys, 'mqtt-key', key),
+      secret: key.split('.')[1],
+      unknown,
+      clock,
+      logger,
+      count: (result) => metrics.mqttMessages.inc({ result }),
+    })
+    const opened = bridge
+    return {
+      close: async () => {
+        bridge = undefined
+        await opened.close()
+      },
+    }
+  }
+  const joined = await owners.join([ownedPart('mqtt-bridge', open)])
+  return { states, close: () => joined.leave() }
+}
+
+const callerOf = (keys: DeviceAuthenticator, flag: string, key: string) => async (): Promise<IngestKeyCaller> => {
   const caller = await keys.authenticate(key)
   if (caller.kind === 'ingestKey') return caller
-  throw new Failure('unauthenticated', { message: '--devices-key is the key of a tracker; give an ingest key.' })
+  throw new Failure('unauthenticated', { message: `--${flag} is the key of a tracker; give an ingest key.` })
 }
 
 const allowedOf = (ranges: readonly string[]): BlockList | undefined => {

@@ -3,6 +3,7 @@ import { decodeRuns, type RunsEntry } from '../../projections/runs-history.ts'
 import type { FeatureServices } from '../feature.ts'
 import { runsStream } from '../features/automations/events.ts'
 import type { ListenerState } from '../features/devices/device-listeners.ts'
+import type { BridgeState } from '../features/devices/mqtt-bridge.ts'
 import { inRollout } from '../features/geofences/rollout.ts'
 import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
@@ -49,6 +50,8 @@ export interface Role {
   lags?(): Lag[]
   /** Ports of devices, for `waymark doctor`. */
   listeners?(): ListenerState[]
+  /** Brokers that points come from, for `waymark doctor`. */
+  bridges?(): BridgeState[]
   /** Until then the service is not ready; never rejects. */
   ready?: Promise<unknown>
   /** Stores what the door has taken, once it takes nothing more. */

@@ -65,6 +65,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
     for (const [name, open] of ROLES) if (config.roles.includes(name)) roles.unshift(await open(services))
     const lags = () => lagsOf(services, roles)
     const listeners = () => roles.flatMap((role) => role.listeners?.() ?? [])
+    const bridges = () => roles.flatMap((role) => role.bridges?.() ?? [])
     metrics.beforeScrape(async () => showLags(services, await lags()))
     let demoLogin: DemoLogin | undefined
     let isReady = false
@@ -85,7 +86,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       control: controlOf(services, {
         rotateTokenKey: parts.rotateTokenKey,
         lags,
-        listeners,
+        devices: () => ({ listeners: listeners(), bridges: bridges() }),
         health,
         signal: stopping.signal,
       }),

@@ -73,6 +73,8 @@ const PROMISED: { [flag: string]: string } = {
   devices: '',
   'devices-key': '',
   'devices-allow': '',
+  mqtt: '',
+  'mqtt-key': '',
   'offline-max': '7d',
   osrm: '',
   'addon-origin': '',

@@ -30,12 +30,17 @@ test('an engine that goes away between a look at it and a read is named', async 
   const control = controlOf(services, {
     health,
     lags: async () => [],
-    listeners: () => [],
+    devices: () => ({ listeners: [], bridges: [] }),
     rotateTokenKey: async () => undefined,
     signal,
   })
   const engines = { log: true, tables: true, history: true }
-  t.same(await control({ command: 'status' }), { engines, consumers: [], listeners: [] })
+  t.same(await control({ command: 'status' }), { engines, consumers: [], listeners: [], bridges: [] })
   isUp = false
-  t.same(await control({ command: 'status' }), { engines: { ...engines, tables: false }, consumers: [], listeners: [] })
+  t.same(await control({ command: 'status' }), {
+    engines: { ...engines, tables: false },
+    consumers: [],
+    listeners: [],
+    bridges: [],
+  })
 })

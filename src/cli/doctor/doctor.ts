@@ -1,6 +1,7 @@
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import { durationMs } from '../../config-values.ts'
 import type { ListenerState } from '../../features/devices/device-listeners.ts'
+import type { BridgeState } from '../../features/devices/mqtt-bridge.ts'
 import { ownerOfFolder } from '../../engines/data-folder.ts'
 import { openToOthers } from '../../engines/file-modes.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
@@ -9,6 +10,7 @@ import { parseOptions } from '../credentials.ts'
 import { configOfFlags, flagOptions } from '../flags-given.ts'
 import { print } from '../print.ts'
 import { rotateKey } from '../rotate-key.ts'
+import { bridgeFinding, listenerFinding } from './devices.ts'
 import { engineFindings } from './engines.ts'
 import { type Finding, findingsText, isWell } from './findings.ts'
 
@@ -121,8 +123,10 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
     consumers,
     engines,
     listeners = [],
+    bridges = [],
   } = answer.report as {
     listeners?: ListenerState[]
+    bridges?: BridgeState[]
     consumers: { consumer: string; events: number; seconds: number }[]
     engines: { [engine: string]: boolean }
   }
@@ -140,20 +144,8 @@ const serviceFindings = async (dataPath: string, deadlineMs: number): Promise<Fi
       advice: 'look for "consumer failed" in the log; if the consumer no longer exists, remove it with --forget',
     })),
     ...listeners.map(listenerFinding),
+    ...bridges.map(bridgeFinding),
   ]
-}
-
-const NAMES_SHOWN_MAX = 5
-
-const listenerFinding = ({ protocol, port, connections, unknown }: ListenerState): Finding => {
-  const names = unknown.slice(0, NAMES_SHOWN_MAX).map((name) => name.slice(protocol.length + 1))
-  const refused = unknown.length === 0 ? '' : `, ${unknown.length} refused within the last hour: ${names.join(', ')}`
-  return {
-    area: 'devices',
-    ok: unknown.length === 0,
-    what: `${protocol} listens on port ${port}, ${connections} connections${refused}`,
-    advice: 'create trackers with these as externalId, or give --devices-key an ingest key with autoCreate',
-  }
 }
 
 const forget = async (dataPath: string, name: string): Promise<number> => {

@@ -1,5 +1,5 @@
 import type { Heard } from '../../devices/point.ts'
-import type { Caller } from '../../kernel/caller.ts'
+import type { Caller, IngestKeyCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { isMendable, type PointTaker, type Rejected } from '../locations/ingest/views.ts'
 
@@ -34,15 +34,28 @@ export class DevicePoints {
   /** @throws Failure whose status is 503 or 429: everything has to be sent again */
   async take(caller: Caller, { points, name }: Heard): Promise<void> {
     if (points.length === 0) return
-    // A key of its own says the tracker, whatever the client calls itself.
-    const isNamed = caller.kind === 'ingestKey'
-    if (isNamed && name === undefined) throw unnamed()
+    if (caller.kind === 'ingestKey' && name === undefined) throw unnamed()
     const placed = points.filter(({ lat, lng }) => lat !== 0 || lng !== 0)
     const refusals = new Map<string, number>()
     if (placed.length < points.length) refusals.set('invalid', points.length - placed.length)
-    for (let from = 0; from < placed.length; from += POINTS_AT_ONCE) {
-      const part = placed.slice(from, from + POINTS_AT_ONCE)
-      const named = isNamed ? part.map((point) => ({ ...point, externalId: name })) : part
+    await this.store(caller, placed, name, refusals)
+  }
+
+  /** Points in the form of the API, of the tracker of that name: 0,0 is a place like others there. As `take` otherwise. */
+  async takeOwn(caller: IngestKeyCaller, { points, name }: { points: readonly object[]; name: string }): Promise<void> {
+    await this.store(caller, points, name, new Map())
+  }
+
+  private async store(
+    caller: Caller,
+    points: readonly object[],
+    name: string | undefined,
+    refusals: Map<string, number>,
+  ): Promise<void> {
+    for (let from = 0; from < points.length; from += POINTS_AT_ONCE) {
+      const part = points.slice(from, from + POINTS_AT_ONCE)
+      // A key of its own says the tracker, whatever the client calls itself.
+      const named = caller.kind === 'ingestKey' ? part.map((point) => ({ ...point, externalId: name })) : part
       const { rejected } = await this.options.store.store(caller, named)
       assertTaken(rejected)
       for (const { code } of rejected) refusals.set(code, (refusals.get(code) ?? 0) + 1)

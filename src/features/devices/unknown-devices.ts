@@ -6,8 +6,8 @@ const EVERY_MS = 60_000
 const NAMES_MAX = 1_000
 
 const ADVICE: { readonly [code: string]: string } = {
-  unknown_tracker: 'create a tracker with this externalId, or give --devices-key an ingest key with autoCreate',
-  forbidden_tracker: 'the tracker belongs to another hub than the ingest key of --devices-key',
+  unknown_tracker: 'create a tracker with this externalId, or give <flag> an ingest key with autoCreate',
+  forbidden_tracker: 'the tracker belongs to another hub than the ingest key of <flag>',
   tracker_limit: 'raise --trackers-max, or delete trackers',
 }
 
@@ -27,7 +27,8 @@ export class UnknownDevices {
     this.told.delete(id)
     this.told.set(id, now)
     if (this.told.size > NAMES_MAX) this.told.delete(this.told.keys().next().value as string)
-    this.options.logger.warn('a device is not known', { protocol, name, code, advice: ADVICE[code] ?? code })
+    const advice = (ADVICE[code] ?? code).replace('<flag>', protocol === 'mqtt' ? '--mqtt-key' : '--devices-key')
+    this.options.logger.warn('a device is not known', { protocol, name, code, advice })
   }
 
   /** The names that were told of within the last hour, newest first. */

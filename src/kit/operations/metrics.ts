@@ -17,6 +17,9 @@ export interface Metrics {
   httpSeconds: Histogram<'method' | 'route'>
   sockets: Gauge<'channel'>
   processesStuck: Gauge
+  mqttMessages: Counter<'result'>
+  mqttConnected: Gauge<'broker'>
+  mqttWaiting: Gauge<'broker'>
   /** Runs before each scrape: for numbers that are looked up rather than counted. One that fails leaves its numbers as they were. */
   beforeScrape(collect: () => unknown): void
   /** The text that Prometheus reads. */
@@ -78,6 +81,11 @@ export const createMetrics = (): Metrics => {
     ),
     sockets: gauge('waymark_sockets', 'Open WebSockets.', ['channel']),
     processesStuck: gauge('waymark_processes_stuck', 'Processes that failed five times in a row.'),
+    mqttMessages: counter('waymark_mqtt_messages_total', 'Messages of an MQTT broker by what became of them.', [
+      'result',
+    ]),
+    mqttConnected: gauge('waymark_mqtt_connected', 'Whether the MQTT broker is connected (1) or not (0).', ['broker']),
+    mqttWaiting: gauge('waymark_mqtt_waiting', 'Messages of the MQTT broker that are not acknowledged.', ['broker']),
     beforeScrape: (collect) => void collectors.push(collect),
     text: async () => {
       await Promise.allSettled(collectors.map(async (collect) => collect()))

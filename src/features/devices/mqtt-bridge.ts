@@ -1,0 +1,189 @@
+import { connect, type MqttClient } from 'mqtt'
+import type { IngestKeyCaller } from '../../kernel/caller.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { Logger } from '../../kernel/logger.ts'
+import { within } from '../../kit/consumers/retry.ts'
+import type { DevicePoints } from './device-points.ts'
+import { type Message, MqttInbox } from './mqtt-inbox.ts'
+import { MQTT_FILTERS, readMessage, senderOf } from './mqtt-topics.ts'
+import type { UnknownDevices } from './unknown-devices.ts'
+
+export interface BridgeOptions {
+  /** May hold a user and a password. */
+  url: string
+  /** The same after each start: the broker keeps messages for it. */
+  clientId: string
+  points: DevicePoints
+  /** Looked up anew for each message, so that a key that ends, ends at once. @throws Failure */
+  caller(): Promise<IngestKeyCaller>
+  /** Opens encrypted messages. */
+  secret: string | undefined
+  unknown: UnknownDevices
+  clock: Clock
+  logger: Logger
+  count(result: MessageResult): void
+}
+
+/** `stored`: durable, or refused for good. `delayed`: to be tried again. `dropped`: acknowledged although nobody has stored it. */
+export type MessageResult = 'stored' | 'delayed' | 'dropped'
+
+/** As `waymark doctor` shows it. */
+export interface BridgeState {
+  /** Host and port. */
+  broker: string
+  isConnected: boolean
+  /** Messages that are not acknowledged. */
+  waiting: number
+  /** Why it is not connected, or does not get what it asks for. */
+  problem?: string
+  unknown: readonly string[]
+}
+
+const RECONNECT_MS = 2_000
+const CONNECT_MS = 10_000
+const KEEP_ALIVE_SECONDS = 60
+const CLOSE_MS = 2_000
+/** A message that is longer holds no points of any sender that exists. */
+const MESSAGE_BYTES_MAX = 1024 * 1024
+
+/** Takes points from a broker: a message is acknowledged once its points are durable, and until then the broker keeps it. */
+export class MqttBridge {
+  private readonly options: BridgeOptions
+  private readonly client: MqttClient
+  private inbox: MqttInbox
+  private problem: string | undefined
+
+  constructor(options: BridgeOptions) {
+    this.options = options
+    this.inbox = this.newInbox()
+    this.client = connect(options.url, {
+      clientId: options.clientId,
+      protocolVersion: 4,
+      clean: false,
+      resubscribe: false,
+      reconnectPeriod: RECONNECT_MS,
+      reconnectOnConnackError: true,
+      connectTimeout: CONNECT_MS,
+      keepalive: KEEP_ALIVE_SECONDS,
+      timerVariant: 'native',
+    })
+    this.follow()
+  }
+
+  get broker(): string {
+    return brokerOf(this.options.url)
+  }
+
+  state(): BridgeState {
+    const unknown = this.options.unknown.recent().filter((name) => name.startsWith('mqtt '))
+    const { broker, client, problem, inbox } = this
+    return { broker, isConnected: client.connected, waiting: inbox.waiting, ...(problem && { problem }), unknown }
+  }
+
+  async close(): Promise<void> {
+    this.inbox.end()
+    const { clock } = this.options
+    if (!(await within(clock, CLOSE_MS, this.client.endAsync()))) await this.client.endAsync(true)
+  }
+
+  private follow(): void {
+    const { client } = this
+    const { logger } = this.options
+    client.on('connect', () => void this.subscribe())
+    client.on('error', (error) => this.fails(error.message || String((error as { code?: unknown }).code ?? error)))
+    client.on('close', () => this.begin())
+    // The library acknowledges one message before it hands out the next. As one of QoS 0 it hands it out at once.
+    client.on('packetreceive', (packet) => {
+      if (packet.cmd !== 'publish' || packet.qos !== 1) return
+      packet.qos = 0
+      const { stream } = client
+      const { messageId = 0 } = packet
+      acknowledgements.set(packet, () => {
+        if (client.stream === stream && !stream.destroyed) stream.write(puback(messageId))
+      })
+    })
+    client.handleMessage = (packet, next) => {
+      const payload = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
+      const acknowledge = acknowledgements.get(packet) ?? (() => undefined)
+      const { topic } = packet
+      this.inbox.take({ topic, sender: senderOf(topic), payload, acknowledge }, next)
+    }
+    logger.info('bridging a broker', { broker: this.broker })
+  }
+
+  /** A new connection: what the old one brought comes again. */
+  private begin(): void {
+    this.inbox.end()
+    this.inbox = this.newInbox()
+  }
+
+  private newInbox(): MqttInbox {
+    const { clock, logger, count } = this.options
+    return new MqttInbox({
+      store: async (message) => {
+        await this.store(message)
+        count('stored')
+      },
+      clock,
+      onFailure: (message, error) => {
+        count('delayed')
+        const level = error instanceof Failure ? 'debug' : 'error'
+        logger[level]('a message has to wait', { topic: message.topic, error: String(error) })
+      },
+      onDropped: ({ topic }) => {
+        count('dropped')
+        logger.warn('a message of an unknown sender was dropped: too many wait', { topic })
+      },
+    })
+  }
+
+  private async store({ topic, payload }: Message): Promise<void> {
+    const { points, unknown, secret } = this.options
+    const isTooLong = payload.byteLength > MESSAGE_BYTES_MAX
+    const message = readMessage(topic, isTooLong ? NO_JSON : payload, secret)
+    if (message === undefined) return
+    const caller = await this.options.caller()
+    const { name } = message
+    try {
+      if (message.form === 'owntracks') await points.take(caller, { points: message.points, name })
+      else await points.takeOwn(caller, { points: message.points, name })
+    } catch (error) {
+      if (error instanceof Failure && NAMED.includes(error.code)) unknown.note('mqtt', name, error.code)
+      throw error
+    }
+  }
+
+  private async subscribe(): Promise<void> {
+    const { broker } = this
+    this.options.logger.info('connected to a broker', { broker })
+    // One by one: the library does not say which of several was refused.
+    const refused: string[] = []
+    for (const filter of MQTT_FILTERS)
+      await this.client.subscribeAsync(filter, { qos: 1 }).catch(() => void refused.push(filter))
+    if (refused.length === 0) this.problem = undefined
+    else if (this.client.connected) this.fails(`it does not let this user subscribe to ${refused.join(', ')}`)
+  }
+
+  private fails(problem: string): void {
+    if (problem === this.problem) return
+    this.problem = problem
+    this.options.logger.warn('a broker does not serve', { broker: this.broker, problem })
+  }
+}
+
+const acknowledgements = new WeakMap<object, () => void>()
+
+const NAMED: readonly string[] = ['unknown_tracker', 'forbidden_tracker', 'tracker_limit']
+
+/** What cannot be read is refused, and counted. */
+const NO_JSON = Buffer.from('-')
+
+/** MQTT 3.1.1, part 3.4. */
+const puback = (messageId: number): Buffer => Buffer.from([0x40, 2, messageId >> 8, messageId & 0xff])
+
+/** Host and port; never what the URL says of user and password. */
+const brokerOf = (url: string): string => {
+  const { protocol, hostname, port } = new URL(url)
+  return `${hostname}:${port || (protocol === 'mqtts:' ? 8883 : 1883)}`
+}

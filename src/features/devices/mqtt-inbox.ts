@@ -1,0 +1,149 @@
+import { setMaxListeners } from 'node:events'
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/errors.ts'
+import { pause, RETRY_MS } from '../../kit/consumers/retry.ts'
+
+/** A message that the broker keeps until it is acknowledged. */
+export interface Message {
+  topic: string
+  /** Messages of one sender are stored one after the other: a point that overtakes another makes that one late. */
+  sender: string
+  payload: Uint8Array
+  acknowledge(): void
+}
+
+export interface InboxOptions {
+  /** Resolves once all of the message that can be stored is durable. @throws Failure where that cannot be now */
+  store(message: Message): Promise<void>
+  clock: Clock
+  onFailure(message: Message, error: unknown): void
+  /** A message was acknowledged that is not stored. */
+  onDropped(message: Message): void
+}
+
+/** Messages that are taken at a time, so that many share one append. */
+export const UNDER_WAY_MAX = 64
+/** Messages that only wait for somebody to make their tracker. Brokers commonly send no more than 20 without acknowledgements. */
+export const ASIDE_MAX = 10
+export const ASIDE_RETRY_MS = 5_000
+
+interface Entry {
+  message: Message
+  state: 'underWay' | 'stored' | 'aside' | 'dropped'
+}
+
+/**
+ * Messages of one connection to a broker, acknowledged in the order in which they came, each once it is durable. While
+ * nothing can be stored all of them wait. Those of a sender whose tracker nobody has made are put aside, so that the others
+ * go on: they are tried again, and stay with the broker unless more than `ASIDE_MAX` wait so.
+ */
+export class MqttInbox {
+  private readonly options: InboxOptions
+  private readonly ending = new AbortController()
+  private readonly inOrder: Entry[] = []
+  private readonly aside: Entry[] = []
+  private readonly bySender = new Map<string, Entry[]>()
+  private onRoom: (() => void) | undefined
+
+  constructor(options: InboxOptions) {
+    this.options = options
+    setMaxListeners(0, this.ending.signal) // as many as messages that pause
+  }
+
+  /** Messages that are not acknowledged. */
+  get waiting(): number {
+    return this.inOrder.length + this.aside.length
+  }
+
+  /** Calls `next` when another message may come. */
+  take(message: Message, next: () => void): void {
+    const entry: Entry = { message, state: 'underWay' }
+    const { sender } = message
+    const queue = this.bySender.get(sender)
+    this.inOrder.push(entry)
+    this.onRoom = next
+    if (queue === undefined) {
+      const first = [entry]
+      this.bySender.set(sender, first)
+      void this.settleAll(sender, first)
+    } else {
+      queue.push(entry)
+      if (queue[0].state === 'aside') this.putAside(entry)
+    }
+    this.giveRoom()
+  }
+
+  /** The connection is gone: the broker sends again what was not acknowledged. */
+  end(): void {
+    this.ending.abort()
+    this.onRoom?.()
+  }
+
+  private async settleAll(sender: string, queue: Entry[]): Promise<void> {
+    while (queue.length > 0 && !this.ending.signal.aborted) {
+      await this.settle(queue)
+      queue.shift()
+    }
+    this.bySender.delete(sender)
+  }
+
+  private async settle(queue: readonly Entry[]): Promise<void> {
+    const { store, clock, onFailure } = this.options
+    const { signal } = this.ending
+    const [entry] = queue
+    for (let failures = 1; !signal.aborted && entry.state !== 'dropped'; failures++) {
+      try {
+        await store(entry.message)
+        return this.stored(entry)
+      } catch (error) {
+        onFailure(entry.message, error)
+        if (!isOfAll(error)) for (const one of [...queue]) this.putAside(one)
+        const delayMs = entry.state === 'aside' ? ASIDE_RETRY_MS : RETRY_MS[Math.min(failures, RETRY_MS.length) - 1]
+        await pause(clock, delayMs, signal)
+      }
+    }
+  }
+
+  private stored(entry: Entry): void {
+    if (this.ending.signal.aborted || entry.state === 'dropped') return
+    if (entry.state === 'aside') {
+      this.aside.splice(this.aside.indexOf(entry), 1)
+      return entry.message.acknowledge()
+    }
+    entry.state = 'stored'
+    this.acknowledgeFirst()
+  }
+
+  private putAside(entry: Entry): void {
+    if (entry.state !== 'underWay' || this.ending.signal.aborted) return
+    entry.state = 'aside'
+    this.inOrder.splice(this.inOrder.indexOf(entry), 1)
+    this.aside.push(entry)
+    if (this.aside.length > ASIDE_MAX) this.drop(this.aside.shift() as Entry)
+    this.acknowledgeFirst()
+  }
+
+  private drop(entry: Entry): void {
+    entry.state = 'dropped'
+    entry.message.acknowledge()
+    this.options.onDropped(entry.message)
+  }
+
+  private acknowledgeFirst(): void {
+    const end = this.inOrder.findIndex(({ state }) => state !== 'stored')
+    for (const { message } of this.inOrder.splice(0, end < 0 ? this.inOrder.length : end)) message.acknowledge()
+    this.giveRoom()
+  }
+
+  private giveRoom(): void {
+    if (this.inOrder.length >= UNDER_WAY_MAX) return
+    const next = this.onRoom
+    this.onRoom = undefined
+    next?.()
+  }
+}
+
+/** Whether it is not the message's own fault: no other message fares better. */
+const isOfAll = (error: unknown): boolean => error instanceof Failure && !OWN_FAULTS.includes(error.code)
+
+const OWN_FAULTS: readonly string[] = ['unknown_tracker', 'forbidden_tracker', 'tracker_limit', 'too_large']

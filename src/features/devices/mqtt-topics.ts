@@ -1,0 +1,28 @@
+import { nameInTopic, readOwnTracks } from '../../devices/owntracks/read.ts'
+import type { DevicePoint } from '../../devices/point.ts'
+import { jsonOf } from '../../devices/values.ts'
+import { readOwnPoints } from '../../devices/waymark/read.ts'
+
+/** Positions and crossings of OwnTracks; the service's own form, where a name may have slashes. */
+export const MQTT_FILTERS = ['owntracks/+/+', 'owntracks/+/+/event', 'waymark/#'] as const
+
+/** A message by its topic: a broker lets senders publish under their own names alone, so the topic outweighs the payload. */
+export type Published =
+  | { form: 'owntracks'; name: string; points: DevicePoint[] }
+  | { form: 'waymark'; name: string; points: object[] }
+
+const OWN_TOPIC = /^waymark\/(.+)\/points$/
+
+/** The name in a topic, else the topic. */
+export const senderOf = (topic: string): string => OWN_TOPIC.exec(topic)?.[1] ?? nameInTopic(topic) ?? topic
+
+/** Undefined for a topic that carries no points. `secret` opens encrypted messages of OwnTracks. */
+export const readMessage = (topic: string, payload: Uint8Array, secret: string | undefined): Published | undefined => {
+  const own = OWN_TOPIC.exec(topic)?.[1]
+  if (own !== undefined) return { form: 'waymark', name: own, points: readOwnPoints(payload) }
+  const name = nameInTopic(topic)
+  if (name === undefined) return undefined
+  if (payload.byteLength === 0) return { form: 'owntracks', name, points: [] } // a retained message was cleared
+  const { points } = readOwnTracks(jsonOf(payload) ?? { _type: 'location' }, { secret })
+  return { form: 'owntracks', name, points }
+}
