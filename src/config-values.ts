@@ -56,12 +56,12 @@ export const devicesOf = (
 }
 
 /** The answer never repeats the URL: it may hold a password. */
-export const mqttOf = (url: string | undefined, key: string | undefined): { url: string; key: string } | undefined => {
+export const mqttOf = (url: string | undefined, key: string | undefined): string | undefined => {
   if (url === undefined) return undefined
   if (!/^mqtts?:\/\/[^/?#]+\/?$/.test(url) || !URL.canParse(url) || new URL(url).hostname === '')
     throw new ConfigError('--mqtt must be mqtt://host:port or mqtts://host:port, with user:password@ where needed')
   if (key === undefined) throw new ConfigError('--mqtt needs --mqtt-key, an ingest key (better: WAYMARK_MQTT_KEY_FILE)')
-  return { url, key }
+  return url
 }
 
 export const scheduleOf = (delays: readonly string[]): number[] => {

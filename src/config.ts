@@ -81,8 +81,10 @@ export interface Config {
   /** The ingest key that they come under. */
   devicesKey: string | undefined
   devicesAllow: readonly string[]
-  /** A broker, whose URL may hold a password, and the ingest key that its points come under. */
-  mqtt: { url: string; key: string } | undefined
+  /** Of a broker; may hold a password. */
+  mqttUrl: string | undefined
+  /** The ingest key that points of the broker come under. */
+  mqttKey: string | undefined
 }
 
 /** @throws ConfigError naming the flag or variable and what was expected. */
@@ -143,7 +145,8 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
     webhookScheduleMs: scheduleOf(read.list('webhook-schedule')),
     ...devicesRead(read),
-    mqtt: mqttOf(read.given('mqtt'), read.given('mqtt-key')),
+    mqttUrl: mqttOf(read.given('mqtt'), read.given('mqtt-key')),
+    mqttKey: read.given('mqtt-key'),
   })
 }
 

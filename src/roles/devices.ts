@@ -13,7 +13,7 @@ import type { OpenRole, RoleServices } from './role.ts'
 /** Hardware trackers over TCP and UDP, and what a broker of MQTT has. */
 export const openDevices: OpenRole = async (services) => {
   const { config, tables, keyring, clock, logger } = services
-  if (config.devices.length === 0 && config.mqtt === undefined) return { close: async () => undefined }
+  if (config.devices.length === 0 && config.mqttUrl === undefined) return { close: async () => undefined }
   const door = await openPointDoor(services)
   const keys = new DeviceAuthenticator(tables, keyring)
   const watching = await watchTrackers(services, 'devices-keys', { devices: keys })
@@ -52,8 +52,8 @@ const openListeners = ({ services, door, keys, unknown }: Parts): Promise<Device
 /** Of all processes one has the connection: the broker knows them by one name. */
 const openBridge = async ({ services, door, keys, unknown }: Parts) => {
   const { config, origin, owners, clock, logger, metrics } = services
-  if (config.mqtt === undefined) return { states: () => [], close: async () => undefined }
-  const { url, key } = config.mqtt
+  const { mqttUrl: url, mqttKey: key = '' } = config
+  if (url === undefined) return { states: () => [], close: async () => undefined }
   let bridge: MqttBridge | undefined
   const states = () => (bridge === undefined ? [] : [bridge.state()])
   metrics.beforeScrape(() => {
