@@ -145,15 +145,17 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
     webhookScheduleMs: scheduleOf(read.list('webhook-schedule')),
     ...devicesRead(read),
-    mqttUrl: mqttOf(read.given('mqtt'), read.given('mqtt-key')),
-    mqttKey: read.given('mqtt-key'),
   })
 }
 
-const devicesRead = (read: FlagReader): Pick<Config, 'devices' | 'devicesKey' | 'devicesAllow'> => ({
+const devicesRead = (
+  read: FlagReader,
+): Pick<Config, 'devices' | 'devicesKey' | 'devicesAllow' | 'mqttUrl' | 'mqttKey'> => ({
   devices: devicesOf(read.list('devices'), read.given('devices-key')),
   devicesKey: read.given('devices-key'),
   devicesAllow: read.list('devices-allow').map((range) => cidrOf('devices-allow', range)),
+  mqttUrl: mqttOf(read.given('mqtt'), read.given('mqtt-key')),
+  mqttKey: read.given('mqtt-key'),
 })
 
 const signupOf = (read: FlagReader, host: string): Config['signup'] =>

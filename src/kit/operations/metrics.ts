@@ -80,12 +80,7 @@ export const createMetrics = (): Metrics => {
       ['method', 'route'],
     ),
     sockets: gauge('waymark_sockets', 'Open WebSockets.', ['channel']),
-    processesStuck: gauge('waymark_processes_stuck', 'Processes that failed five times in a row.'),
-    mqttMessages: counter('waymark_mqtt_messages_total', 'Messages of an MQTT broker by what became of them.', [
-      'result',
-    ]),
-    mqttConnected: gauge('waymark_mqtt_connected', 'Whether the MQTT broker is connected (1) or not (0).', ['broker']),
-    mqttWaiting: gauge('waymark_mqtt_waiting', 'Messages of the MQTT broker that are not acknowledged.', ['broker']),
+    ...lookedUp(registers),
     beforeScrape: (collect) => void collectors.push(collect),
     text: async () => {
       await Promise.allSettled(collectors.map(async (collect) => collect()))
@@ -99,6 +94,29 @@ export const createMetrics = (): Metrics => {
   }
   beginAtZero(metrics)
   return metrics
+}
+
+/** What parts of the service say of themselves when it is asked for, and what became of messages. */
+const lookedUp = (
+  registers: Registry[],
+): Pick<Metrics, 'processesStuck' | 'mqttMessages' | 'mqttConnected' | 'mqttWaiting'> => {
+  const ofBroker = (name: string, help: string) => new Gauge({ name, help, labelNames: ['broker'] as const, registers })
+  const help = 'Messages of an MQTT broker by what became of them.'
+  return {
+    processesStuck: new Gauge({
+      name: 'waymark_processes_stuck',
+      help: 'Processes that failed five times in a row.',
+      registers,
+    }),
+    mqttMessages: new Counter({
+      name: 'waymark_mqtt_messages_total',
+      help,
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    mqttConnected: ofBroker('waymark_mqtt_connected', 'Whether the MQTT broker is connected (1) or not (0).'),
+    mqttWaiting: ofBroker('waymark_mqtt_waiting', 'Messages of the MQTT broker that are not acknowledged.'),
+  }
 }
 
 /** Series that exist from the start make a rate of the first minute possible. */
