@@ -26,6 +26,8 @@ export interface ExportRequested extends JobAsked, ExportQuestion {
   total: number
   /** The request answered the file itself: there is nothing left to do. */
   isDirect: boolean
+  /** Addresses that a link to the file is mailed to once it is there. */
+  emails?: string[]
 }
 
 export interface ExportResult {

@@ -3,6 +3,8 @@ import type { Feature } from '../../feature.ts'
 import type { Route } from '../../kit/http/route.ts'
 import { JobPlaces } from '../../kit/jobs/asking.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { ownedPart } from '../../kit/consumers/owners.ts'
+import { SCHEDULED_EXPORTS, ScheduledExports } from '../../reactors/exports/scheduled-exports.ts'
 import { exportWork } from '../../reactors/exports/run-export.ts'
 import { recordReads } from '../data/read-records.ts'
 import { taskConditions } from '../tasks/conditions.ts'
@@ -30,6 +32,9 @@ export const exporting: Feature = {
     }),
   ],
   works: (services) => [exportWork({ ...services, ...sourcesOf(services) })],
+  jobs: (services) => [
+    ownedPart(SCHEDULED_EXPORTS, async () => new ScheduledExports({ ...services, ...sourcesOf(services) }).start()),
+  ],
   jobViews: [EXPORT_VIEW],
   liveEvents: JOB_EVENTS,
   fileOwners: ({ tables }) => [

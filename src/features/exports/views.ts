@@ -7,14 +7,14 @@ import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { ExportRequested, ExportResult } from './events.ts'
 
-export interface ExportRow extends JobRow<ExportResult>, Omit<ExportRequested, 'at' | 'total'> {}
+export interface ExportRow extends JobRow<ExportResult>, Omit<ExportRequested, 'at' | 'total' | 'emails'> {}
 
 const isFinal = (error: unknown): boolean => error instanceof Failure && error.status < 500
 
 /** An export; streams `export-<id>`. */
 export const EXPORT = defineJob<ExportRequested, ExportRow>({
   kind: 'export',
-  row: ({ at: _at, ...asked }) => asked,
+  row: ({ at: _at, emails: _emails, ...asked }) => asked,
   isFinal,
 })
 
@@ -36,13 +36,13 @@ export const exportKey = (organizationId: string, exportId: string): string =>
 /** How long a file can be downloaded once it is made. */
 const DOWNLOAD_MS = 7 * 86_400_000
 
-const expiresAt = ({ updatedAt }: Pick<ExportRow, 'updatedAt'>): number => updatedAt + DOWNLOAD_MS
+export const expiresAt = ({ updatedAt }: Pick<ExportRow, 'updatedAt'>): number => updatedAt + DOWNLOAD_MS
 
 const signature = (keyring: Keyring, exportId: string, expires: number): string =>
   keyring.hmac('export-download', `${exportId}|${expires}`).toString('base64url')
 
 /** The path that stands for the right to download: whoever has it needs no token. */
-const downloadPath = (keyring: Keyring, row: ExportRow): string => {
+export const downloadPath = (keyring: Keyring, row: ExportRow): string => {
   const expires = expiresAt(row)
   return `/api/v3/export-file/${row._id}?organization=${row.organizationId}&expires=${expires}&signature=${signature(keyring, row._id, expires)}`
 }

@@ -13,7 +13,7 @@ const SHARED_MAX = 3
 const KEPT_FOR: readonly string[] = ['reset', 'invitation']
 
 /** What a mail of the service itself is about; a notice has no link. */
-export type MailSubject = LinkKind | 'notice'
+export type MailSubject = LinkKind | 'notice' | 'export'
 
 /**
  * Bounds mails of the service itself to an address that nobody has verified: five a day, whoever asks and of whichever

@@ -8,12 +8,10 @@ import {
   list,
   newName,
   object,
-  oneOf,
   optional,
   reference,
   text,
   time,
-  timeOfDay,
   timeZone,
   withDefault,
 } from '../../kernel/schema.ts'
@@ -23,6 +21,7 @@ import type { WriteContext } from '../../kit/resource/declaration.ts'
 import type { ListFilter } from '../../kit/resource/list-filter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
+import { repeat } from './repeat.ts'
 import { duesAfter, type Recurrence, recurrenceFault } from './recurrence.ts'
 import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
@@ -78,15 +77,7 @@ export const schedule = defineResource(
       name: newName({ max: 100 }),
       flowId: reference('flows'),
       rrule: optional(text({ max: 500 })),
-      repeat: optional(
-        object({
-          period: oneOf('daily', 'weekly', 'monthly', 'yearly'),
-          every: withDefault(integer({ min: 1, max: 1_000 }), 1),
-          weekdays: optional(list(oneOf('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'), { max: 7, unique: true })),
-          monthDay: optional(integer({ min: 1, max: 31 })),
-          at: timeOfDay(),
-        }),
-      ),
+      repeat: optional(repeat),
       timeZone: timeZone(),
       startTime: time(),
       endTime: optional(time()),

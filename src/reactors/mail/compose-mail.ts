@@ -1,4 +1,5 @@
 import type { Mail } from '../../engines/mailer.ts'
+import { EXPORT } from '../../features/exports/views.ts'
 import { IDENTITY, type LinkIssued, type LinkKind } from '../../features/identity/events.ts'
 import { identity } from '../../features/identity/identity.ts'
 import type { IdentityState } from '../../features/identity/identity-state.ts'
@@ -14,6 +15,7 @@ import { loadState } from '../../kit/commands/load-state.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
+import { exportMail } from './export-mails.ts'
 import type { OwedMailRow } from './owed-mails.ts'
 import { renderMail } from './render-mail.ts'
 import type { MailView } from './texts/mail-text.ts'
@@ -43,9 +45,12 @@ export class MailComposer {
   }
 
   /** The mail as of `now`; undefined when there is nobody or nothing left to write about. */
-  async compose(id: string, { stream, revision, part, at }: OwedMailRow, now: number): Promise<Mail | undefined> {
+  async compose(id: string, row: OwedMailRow, now: number): Promise<Mail | undefined> {
     const { log } = this.services
+    const { stream, revision, part, at } = row
     const [event] = await log.read(stream, revision, 1)
+    if (event?.revision === revision && event.type === EXPORT.types.finished)
+      return exportMail(this.services, this.publicUrl, id, row)
     if (event?.revision !== revision || event.type !== IDENTITY.linkIssued) return undefined
     const link = decodeJson<LinkIssued>(event.data)
     const { state } = await loadState(log, stream, identity)

@@ -13,6 +13,8 @@ export type OwedMailRow = {
   revision: number
   /** `link` brings the link to whom it is for, `notice` tells somebody else of it. */
   part: 'link' | 'notice'
+  /** Index of the address among those that an export is mailed to. */
+  recipient?: number
   /** Absent in rows of before there was a limit. */
   subject?: MailSubject
   /** Whether it may go was decided already. */

@@ -1,3 +1,4 @@
+import { EXPORT } from '../../features/exports/views.ts'
 import { FORGOTTEN_STREAMS, PASSWORD_FORGOTTEN, type PasswordForgotten } from '../../features/identity/events.ts'
 import { openForgotten } from '../../features/identity/forgotten.ts'
 import { newLink } from '../../features/identity/links.ts'
@@ -12,6 +13,7 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { Services } from '../../kit/services.ts'
 import { MailComposer } from './compose-mail.ts'
 import { MailSender } from './mail-sender.ts'
+import { exportMailsOwed } from './export-mails.ts'
 import { mailsOwedFor, OWED_MAILS } from './owed-mails.ts'
 
 /** The consumer, by its checkpoint. */
@@ -41,12 +43,13 @@ export const sendMails = async (services: MailServices) => {
   const sender = new MailSender({ ...services, composer, unverified, ...(count && { count }) })
   const follower = new Follower(services, {
     name: MAIL,
-    source: { prefixes: ['identity-', FORGOTTEN_STREAMS] },
+    source: { prefixes: ['identity-', FORGOTTEN_STREAMS, EXPORT.prefix] },
     handle: async ({ events }) => {
       const now = clock.now()
       for (const event of events)
         if (event.type === PASSWORD_FORGOTTEN) await issueReset(services, people, unverified, event)
-      const changes = events.flatMap((event) => mailsOwedFor(event, now))
+      const exported = await Promise.all(events.map((event) => exportMailsOwed(services.log, event, now)))
+      const changes = [...events.flatMap((event) => mailsOwedFor(event, now)), ...exported.flat()]
       if (changes.length === 0) return undefined
       await tables.commit(changes)
       sender.look()

@@ -64,4 +64,13 @@ export const de: MailTexts = {
     button: 'Änderung rückgängig machen',
     end: 'Wenn Sie es selbst veranlasst haben, ignorieren Sie diese E-Mail. Sonst melden Sie es auch einem Administrator von {{organization}}.',
   },
+  export: {
+    subject: '{{config}} ist fertig',
+    lines: [
+      'Der Export {{config}} von {{organization}} hat {{rows}} Zeilen.',
+      'Wer diesen Link hat, kann die Datei bis {{until}} (UTC) herunterladen.',
+    ],
+    button: 'Datei herunterladen',
+    end: 'Diese E-Mail kommt aus einem Zeitplan von {{organization}}; wer ihn angelegt hat, kann Ihre Adresse entfernen.',
+  },
 }

@@ -64,4 +64,13 @@ export const en: MailTexts = {
     button: 'Undo the change',
     end: 'If you asked for it yourself, ignore this mail. Otherwise tell an administrator of {{organization}}, too.',
   },
+  export: {
+    subject: '{{config}} is ready',
+    lines: [
+      'The export {{config}} of {{organization}} has {{rows}} rows.',
+      'Whoever has this link can download the file until {{until}} (UTC).',
+    ],
+    button: 'Download the file',
+    end: 'This mail comes from a schedule of {{organization}}; who set it up can take your address off.',
+  },
 }

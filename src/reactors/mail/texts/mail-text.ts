@@ -1,6 +1,6 @@
 import type { LinkKind } from '../../../features/identity/events.ts'
 
-export type MailKind = LinkKind | 'factorRemoved'
+export type MailKind = LinkKind | 'factorRemoved' | 'export'
 
 /** What stands between braces in texts, all of it in clear. */
 export interface MailView {
@@ -8,6 +8,10 @@ export interface MailView {
   inviter?: string
   oldEmail: string
   newEmail: string
+  /** Name of the config of an export, its rows, and the day on which its link ends. */
+  config?: string
+  rows?: string
+  until?: string
 }
 
 /** Mustache templates. */

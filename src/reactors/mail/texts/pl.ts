@@ -64,4 +64,13 @@ export const pl: MailTexts = {
     button: 'Cofnij zmianę',
     end: 'Jeśli to Twoja prośba, zignoruj tę wiadomość. W przeciwnym razie powiadom też administratora {{organization}}.',
   },
+  export: {
+    subject: '{{config}} jest gotowy',
+    lines: [
+      'Eksport {{config}} organizacji {{organization}} ma następującą liczbę wierszy: {{rows}}.',
+      'Każdy, kto ma ten link, może pobrać plik do {{until}} (UTC).',
+    ],
+    button: 'Pobierz plik',
+    end: 'Ta wiadomość pochodzi z harmonogramu organizacji {{organization}}; osoba, która go utworzyła, może usunąć Twój adres.',
+  },
 }

@@ -1,0 +1,72 @@
+import { isDeepStrictEqual } from 'node:util'
+import { invalid } from '../../kernel/errors.ts'
+import { decodeJson } from '../../kernel/event.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
+import type { WriteContext } from '../../kit/resource/declaration.ts'
+import type { RowSource } from '../../kit/resource/rows.ts'
+import { duesAfter, type Recurrence, recurrenceFault } from '../tasks/recurrence.ts'
+
+/** When each config with a schedule is due next. */
+export const DUE_EXPORTS: TableDeclaration = { name: 'dueExports', version: 1, range: ['nextAt'] }
+
+export interface DueExportRow extends Row {
+  organizationId: string
+  /** ms since the epoch. */
+  nextAt: number
+}
+
+const EVENT = eventTypes('exportConfig')
+
+/** The configs that are due next, of all organizations in one place. */
+export const dueRows = (plain: RowSource): RowSource => ({
+  ...plain,
+  tables: [...plain.tables, DUE_EXPORTS],
+  apply: async (event, rows) => {
+    await plain.apply(event, rows)
+    if (!Object.values(EVENT).includes(event.type)) return
+    const { organizationId, values } = decodeJson<ResourceData>(event.data)
+    const id = idOfStream(event.stream)
+    const isWaiting = event.type !== EVENT.deleted && values.schedule !== undefined && values.nextAt !== undefined
+    if (!isWaiting) return rows.delete(DUE_EXPORTS.name, NO_ORGANIZATION, id)
+    const row: DueExportRow = { organizationId, nextAt: Date.parse(String(values.nextAt)) }
+    rows.put(DUE_EXPORTS.name, NO_ORGANIZATION, id, row)
+  },
+})
+
+/** A schedule begins when it is written, and runs by the rights of whoever wrote the config last. */
+export const keptSchedule = ({ values, before, caller, now }: WriteContext): JsonObject => {
+  const { nextAt: wasNext, scheduledBy: wasBy, scheduledAt: wasAt, notice, ...others } = values
+  const schedule = values.schedule as JsonObject | undefined
+  if (schedule === undefined) return others
+  const isChanged = !isDeepStrictEqual(schedule, before?.schedule)
+  const scheduledAt = isChanged || wasAt === undefined ? formatTime(now) : wasAt
+  const recurring = { ...others, scheduledAt }
+  if (isChanged) assertSchedule(schedule, recurring)
+  const nextAt = isChanged ? nextExport(recurring, now) : wasNext
+  const scheduledBy = caller?.userId ?? wasBy
+  return {
+    ...recurring,
+    ...(nextAt !== undefined && { nextAt }),
+    ...(scheduledBy !== undefined && { scheduledBy }),
+    ...(notice !== undefined && caller === undefined && { notice }),
+  }
+}
+
+/** The next due time after a moment; undefined when there is none. */
+export const nextExport = (values: JsonObject, afterMs: number): string | undefined => {
+  const [at] = duesAfter(recurrenceOf(values), afterMs, 1)
+  return at === undefined ? undefined : formatTime(at)
+}
+
+const recurrenceOf = ({ schedule, scheduledAt }: JsonObject): Recurrence =>
+  ({ ...(schedule as JsonObject), startTime: scheduledAt }) as unknown as Recurrence
+
+const assertSchedule = (schedule: JsonObject, values: JsonObject): void => {
+  if ((schedule.rrule === undefined) === (schedule.repeat === undefined))
+    throw invalid('/schedule/rrule', 'is required, or repeat in its place')
+  const fault = recurrenceFault(recurrenceOf(values))
+  if (fault !== undefined) throw invalid(`/schedule/${schedule.rrule === undefined ? 'repeat' : 'rrule'}`, fault)
+}

@@ -1,0 +1,155 @@
+import { pagesOf } from '../../engines/table-store.ts'
+import { exportConfig } from '../../features/exports/export-config.ts'
+import { DUE_EXPORTS, type DueExportRow, nextExport } from '../../features/exports/export-schedule.ts'
+import type { ExportRequested } from '../../features/exports/events.ts'
+import {
+  assertMayExport,
+  type ExportBody,
+  type ExportSources,
+  openExport,
+  questionOf,
+  timeZoneOf,
+} from '../../features/exports/question.ts'
+import { EXPORT, EXPORT_BOUNDS } from '../../features/exports/views.ts'
+import { Failure } from '../../kernel/errors.ts'
+import type { JsonObject } from '../../kernel/json.ts'
+import { NO_ORGANIZATION } from '../../kernel/table.ts'
+import { handleCommand } from '../../kit/commands/handle-command.ts'
+import { idFrom, idSource } from '../../kit/commands/ids.ts'
+import { JobPlaces } from '../../kit/jobs/asking.ts'
+import { jobDecider } from '../../kit/jobs/life.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import type { Services } from '../../kit/services.ts'
+import { callerNow } from '../callers/caller-now.ts'
+
+export const SCHEDULED_EXPORTS = 'scheduled-exports'
+
+const LOOK_MS = 5_000
+const PAGE_ROWS = 100
+const NOTICE_CHARS_MAX = 1_000
+
+export type ScheduledExportServices = ResourceServices & ExportSources & Pick<Services, 'clock' | 'logger'>
+
+/** Asks for the exports of configs that are due, each once: its id follows from config and due time. */
+export class ScheduledExports {
+  private readonly services: ScheduledExportServices
+  private readonly configs: ResourceWriter
+  private readonly places: JobPlaces
+  private readonly end = new AbortController()
+  private cancel = (): void => undefined
+  private round: Promise<void> = Promise.resolve()
+
+  constructor(services: ScheduledExportServices) {
+    this.services = services
+    this.configs = exportConfig.writer(services)
+    this.places = new JobPlaces(services.tables, EXPORT_BOUNDS)
+  }
+
+  start(): this {
+    this.look()
+    return this
+  }
+
+  async close(): Promise<void> {
+    this.end.abort()
+    this.cancel()
+    await this.round
+  }
+
+  private look(): void {
+    const { clock, logger } = this.services
+    this.round = this.askDue().catch((error: unknown) =>
+      logger.warn('due exports could not be asked for', { error: String(error) }),
+    )
+    void this.round.then(() => {
+      if (!this.end.signal.aborted) this.cancel = clock.after(LOOK_MS, () => this.look())
+    })
+  }
+
+  /** A config that cannot be served now waits for the next look, and keeps none of the others. */
+  private async askDue(): Promise<void> {
+    const { tables, clock, logger } = this.services
+    const range = { field: 'nextAt', to: clock.now() }
+    const question = { range, sort: { field: 'nextAt', order: 'asc' as const }, limit: PAGE_ROWS }
+    for await (const page of pagesOf<DueExportRow>(tables, DUE_EXPORTS.name, NO_ORGANIZATION, question))
+      for (const { id, row } of page) {
+        if (this.end.signal.aborted) return
+        await this.ask(row.organizationId, id).catch((error: unknown) =>
+          logger.warn('a due export could not be asked for', { exportConfigId: id, error: String(error) }),
+        )
+      }
+  }
+
+  /** Due times that passed while nobody looked are one export: its rows are those of now. */
+  private async ask(organizationId: string, id: string): Promise<void> {
+    const now = this.services.clock.now()
+    const { state } = await this.configs.load(id)
+    const { values } = state
+    const isDue = state.status === 'live' && values.nextAt !== undefined && Date.parse(String(values.nextAt)) <= now
+    if (!isDue) return
+    const notice = await this.request(organizationId, id, values, now)
+    const nextAt = nextExport(values, now)
+    const metadata = { organizationId, actor: `schedule:${id}` }
+    const origin = { organizationId, now, ids: idSource(now), metadata }
+    await this.configs.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
+      ...others,
+      ...(notice !== undefined && { notice }),
+      // Whoever changed the schedule meanwhile has said when it is due.
+      ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
+    }))
+  }
+
+  /** Answers why there is none this time. @throws Failure rate_limited, overloaded, engine_down */
+  private async request(
+    organizationId: string,
+    configId: string,
+    values: JsonObject,
+    now: number,
+  ): Promise<string | undefined> {
+    const { log } = this.services
+    const id = idFrom('scheduled-export', configId, String(values.nextAt))
+    try {
+      const requested = await this.requestedOf(organizationId, configId, values, now)
+      await this.places.keep(organizationId, id)
+      const metadata = { organizationId, actor: `schedule:${configId}`, $correlationId: id }
+      const ids = { next: () => idFrom('scheduled-export-event', id), isRepeat: undefined }
+      await handleCommand(
+        log,
+        EXPORT.stream(id),
+        jobDecider(EXPORT, id),
+        { kind: 'request', requested },
+        { ids, metadata },
+      )
+    } catch (error) {
+      this.places.release(organizationId, id)
+      const isTold = error instanceof Failure && error.status < 500 && error.code !== 'rate_limited'
+      if (!isTold) throw error
+      return `No export was made for ${values.nextAt}: ${error.message}`.slice(0, NOTICE_CHARS_MAX)
+    }
+    return undefined
+  }
+
+  /** @throws Failure forbidden, invalid */
+  private async requestedOf(
+    organizationId: string,
+    exportConfigId: string,
+    { target, schedule, scheduledBy }: JsonObject,
+    now: number,
+  ): Promise<ExportRequested> {
+    const { tables } = this.services
+    const userId = String(scheduledBy)
+    const kind = target === 'data' ? 'data' : 'task'
+    const caller = await callerNow(tables, organizationId, userId, now)
+    if (caller === undefined)
+      throw new Failure('forbidden', { message: 'Whoever wrote the schedule may not export any more.' })
+    assertMayExport(caller, kind)
+    const body: ExportBody = { exportConfigId }
+    const question = await questionOf(tables, caller, kind, body)
+    const { walk } = await openExport(this.services, caller, question, now, this.end.signal)
+    const timeZone = await timeZoneOf(tables, organizationId)
+    const emails = (schedule as { emails?: string[] }).emails ?? []
+    const asked = { organizationId, userId, at: now, ...question, timeZone, total: walk.total, isDirect: false }
+    return { ...asked, ...(emails.length > 0 && { emails }) }
+  }
+}
