@@ -17,7 +17,7 @@ import {
 } from '../../kernel/schema.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { DATA_TYPES } from '../data/views.ts'
-import { repeat } from '../tasks/repeat.ts'
+import { repeat } from '../../kit/recurrence/repeat.ts'
 import { EXPORT_FORMATS, type ExportKind } from './events.ts'
 import { assertMayExport } from './question.ts'
 import { dueRows, keptSchedule } from './export-schedule.ts'

@@ -7,7 +7,7 @@ import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/de
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
-import { duesAfter, type Recurrence, recurrenceFault } from '../tasks/recurrence.ts'
+import { duesAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 
 /** When each config with a schedule is due next. */
 export const DUE_EXPORTS: TableDeclaration = { name: 'dueExports', version: 1, range: ['nextAt'] }

@@ -9,7 +9,7 @@ import { createSchema } from '../../kit/resource/schemas.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { findRow } from '../../kit/resource/show.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
-import { eachDueAfter } from './recurrence.ts'
+import { eachDueAfter } from '../../kit/recurrence/recurrence.ts'
 import { recurrenceOf, schedule } from './schedule.ts'
 
 const PREVIEW_MAX = 1_000

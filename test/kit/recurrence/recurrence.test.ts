@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { duesAfter, recurrenceFault, type Recurrence } from '../../../src/features/tasks/recurrence.ts'
+import { duesAfter, recurrenceFault, type Recurrence } from '../../../src/kit/recurrence/recurrence.ts'
 
 const DAY_MS = 86_400_000
 const DAYS = 730
