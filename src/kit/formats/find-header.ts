@@ -1,4 +1,4 @@
-import { columnName } from './xlsx-writer.ts'
+import { columnName } from './column-name.ts'
 import { type Cell, isBlank, shownCell, type TableRow } from './table-cells.ts'
 
 /** Where a table begins within a sheet. */

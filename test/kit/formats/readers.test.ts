@@ -8,7 +8,7 @@ import { parseMoment, parseNumber, understood } from '../../../src/kit/formats/c
 import { csvFormOf, readCsv } from '../../../src/kit/formats/csv-reader.ts'
 import { type OpenTable, openTable, type OpenTableOptions } from '../../../src/kit/formats/open-table.ts'
 import { type Cell, shownCell, TABLE_LIMITS, type TableRow } from '../../../src/kit/formats/table-cells.ts'
-import { ZipWriter } from '../../../src/kit/formats/zip-writer.ts'
+import { zipOf } from '../../support/zip-of.ts'
 import { ZonedTime } from '../../../src/kit/formats/zoned-time.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { withoutData } from '../../support/shared-data.ts'
@@ -169,21 +169,13 @@ t.test('rows are read again from any row on', async (t) => {
 const sheetXml = (rows: string): string =>
   `<worksheet xmlns="x"><dimension ref="A1:XFD1048576"/><sheetData>${rows}</sheetData></worksheet>`
 
-const bookOf = async (sheet: string, prolog = ''): Promise<Buffer> => {
-  const zip = new ZipWriter()
-  const parts = [
-    await zip.whole(
-      'xl/workbook.xml',
-      '<workbook xmlns:r="r"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>',
-    ),
-    await zip.whole(
-      'xl/_rels/workbook.xml.rels',
+const bookOf = async (sheet: string, prolog = ''): Promise<Buffer> =>
+  zipOf({
+    'xl/workbook.xml': '<workbook xmlns:r="r"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>',
+    'xl/_rels/workbook.xml.rels':
       '<Relationships><Relationship Id="r1" Type="x/worksheet" Target="worksheets/s.xml"/></Relationships>',
-    ),
-    await zip.whole('xl/worksheets/s.xml', prolog + sheet),
-  ]
-  return Buffer.concat([...parts, zip.end()])
-}
+    'xl/worksheets/s.xml': prolog + sheet,
+  })
 
 t.test('hostile files are refused by name, soon', async (t) => {
   const refused = async (

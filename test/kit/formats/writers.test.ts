@@ -2,10 +2,11 @@ import { Buffer } from 'node:buffer'
 import { read, utils } from '@e965/xlsx'
 import { parse } from 'csv-parse/sync'
 import t from 'tap'
+import { columnName } from '../../../src/kit/formats/column-name.ts'
 import { csvWriter } from '../../../src/kit/formats/csv-writer.ts'
 import { geojsonWriter, gpxWriter, jsonWriter } from '../../../src/kit/formats/feature-writers.ts'
 import { cellOf, type TableWriter, type WrittenCell, writeTable } from '../../../src/kit/formats/table-writer.ts'
-import { columnName, xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
+import { xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
 import { ZonedTime } from '../../../src/kit/formats/zoned-time.ts'
 
 const bytesOf = async (writer: TableWriter, ...pages: WrittenCell[][][]): Promise<Buffer> => {
