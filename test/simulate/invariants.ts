@@ -1,0 +1,147 @@
+import { isDeepStrictEqual } from 'node:util'
+import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
+import { DECIDED, type Decided, transitionStream } from '../../src/features/transitions/events.ts'
+import { decodeJson } from '../../src/kernel/event.ts'
+import type { Projection, Rows } from '../../src/kit/consumers/projection.ts'
+import { PROJECTIONS } from '../../src/product-parts.ts'
+import type { Told } from './clients.ts'
+import { FENCES, ORGANIZATION } from './fleet.ts'
+import { PARTITIONS, type World } from './host.ts'
+import { MemoryRows } from './memory-rows.ts'
+import { type Expected, expectedOf } from './model.ts'
+
+/** What is not as it must be once everything has settled, a line for each kind; the numbers are those of architecture. */
+export const violations = async (world: World, told: Told): Promise<string[]> => {
+  const expected = expectedOf(world.log, PARTITIONS)
+  const decided = decidedOf(world)
+  return [
+    ...pointFaults(world, told, expected),
+    ...transitionFaults(expected, decided),
+    ...deliveryFaults(world, decided),
+    ...commandFaults(world, told),
+    ...(await replayFaults(world)),
+  ]
+}
+
+interface DecidedTransition {
+  _id: string
+  key: string
+}
+
+const decidedOf = ({ log }: World): DecidedTransition[] => {
+  const found: DecidedTransition[] = []
+  for (let partition = 0; partition < PARTITIONS; partition++)
+    for (const { type, data } of log.read(transitionStream(partition), 0, Number.MAX_SAFE_INTEGER)) {
+      if (type !== DECIDED) continue
+      const { sourceRevision, decisions } = decodeJson<Decided>(data)
+      for (const decision of decisions)
+        if (decision.kind === 'transition') {
+          const { _id, trackerId, geofenceId, type: kind, point } = decision
+          const key = `${partition} ${sourceRevision} ${trackerId} ${FENCES.indexOf(geofenceId)} ${kind} ${point.recordedAt}`
+          found.push({ _id, key })
+        }
+    }
+  return found
+}
+
+/** 1 and 2: acknowledged points are in the log, in the history and in the live view. */
+const pointFaults = ({ history, rows }: World, told: Told, { points, latest }: Expected): string[] => [
+  ...missing('acknowledged points are not in the log', told.points, points),
+  ...missing('points of the log are not in the history', points, history.points),
+  ...missing('points of the history are not in the log', history.points, points),
+  ...[...latest].flatMap(([trackerId, recordedAt]) => {
+    const row = rows.get(LATEST_POSITIONS.name, ORGANIZATION, trackerId)
+    return row?.recordedAt === recordedAt
+      ? []
+      : [`the position of ${trackerId} is of ${row?.recordedAt}, not of ${recordedAt}`]
+  }),
+]
+
+/** 2 and 3: transitions are those that the log means, each once. */
+const transitionFaults = ({ transitions }: Expected, decided: readonly DecidedTransition[]): string[] => {
+  const keys = decided.map(({ key }) => key)
+  return [
+    ...missing('transitions were not decided', transitions, new Set(keys)),
+    ...missing('transitions were decided that the log does not mean', keys, new Set(transitions)),
+    ...(new Set(keys).size < keys.length ? [`${keys.length - new Set(keys).size} transitions were decided twice`] : []),
+  ]
+}
+
+/** 3: each transition is in the history, and was delivered under one id. */
+const deliveryFaults = ({ history, receiver }: World, decided: readonly DecidedTransition[]): string[] => {
+  const ids = new Set(decided.map(({ _id }) => _id))
+  const delivered = new Map<string, Set<string>>()
+  for (const [webhookId, { transitions, answered }] of receiver.deliveries)
+    for (const transition of transitions) {
+      const known = delivered.get(transition) ?? new Set()
+      if (answered > 0) known.add(webhookId)
+      delivered.set(transition, known)
+    }
+  const heard = new Set([...delivered].flatMap(([id, webhooks]) => (webhooks.size > 0 ? [id] : [])))
+  const twice = [...delivered.values()].filter((webhooks) => webhooks.size > 1).length
+  return [
+    ...missing('transitions are not in the history', ids, history.transitions),
+    ...missing('transitions of the history are not in the log', history.transitions, ids),
+    ...missing('transitions were not delivered', ids, heard),
+    ...missing('deliveries are of no transition', delivered.keys(), ids),
+    ...(twice > 0 ? [`${twice} transitions were delivered under several ids`] : []),
+  ]
+}
+
+/** 10: what was acknowledged is there, and a name is one role's. */
+const commandFaults = ({ rows, log }: World, told: Told): string[] => {
+  const roles = rows.scan('roles', ORGANIZATION)
+  const names = roles.map(({ row }) => String(row.name))
+  return [
+    ...missing(
+      'roles that were acknowledged are not in the table',
+      told.roles.keys(),
+      new Set(roles.map(({ id }) => id)),
+    ),
+    ...(new Set(names).size < names.length ? [`roles share names: ${names.sort().join(', ')}`] : []),
+    ...[...told.edits].flatMap(([stream, revision]) =>
+      log.head(stream) >= revision ? [] : [`an acknowledged edit of ${stream} is not in the log`],
+    ),
+  ]
+}
+
+/** 6: the tables are what the log says when it is read anew. */
+const replayFaults = async (world: World): Promise<string[]> => {
+  const faults: string[] = []
+  for (const projection of PROJECTIONS) {
+    const replayed = await replay(world, projection)
+    for (const { name } of projection.tables) {
+      const [stored, anew] = [world.rows, replayed].map((rows) => new Map(rows.scanAll(name).map(keyed)))
+      for (const key of new Set([...stored.keys(), ...anew.keys()]))
+        if (!isDeepStrictEqual(stored.get(key), anew.get(key)))
+          faults.push(`${name} ${key}: ${JSON.stringify(stored.get(key))} replays as ${JSON.stringify(anew.get(key))}`)
+    }
+  }
+  return faults.slice(0, 3)
+}
+
+const keyed = ({ scope, id, row }: { scope: string; id: string; row: object }): [string, object] => [
+  `${scope} ${id}`,
+  row,
+]
+
+const replay = async ({ log }: World, { tables, prefixes, apply, inputs }: Projection): Promise<MemoryRows> => {
+  const replayed = new MemoryRows(() => 0)
+  for (const table of tables) replayed.declare(table)
+  const rows: Rows = {
+    get: async (table, scope, id) => replayed.get(table, scope, id) as never,
+    findBy: async (table, scope, field, value, limit = Number.MAX_SAFE_INTEGER) =>
+      replayed.find(table, scope, { where: { [field]: value }, limit }).rows as never,
+    put: (table, scope, id, row) => replayed.storePlace('', [{ table, scope, id, row: { ...row } }]),
+    delete: (table, scope, id) => replayed.storePlace('', [{ table, scope, id, row: null }]),
+  }
+  for (const event of log.events)
+    if (inputs.includes(event.type) && prefixes.some((prefix) => event.stream.startsWith(prefix)))
+      await apply(event, rows)
+  return replayed
+}
+
+const missing = (what: string, wanted: Iterable<string>, there: ReadonlySet<string>): string[] => {
+  const lacking = [...wanted].filter((one) => !there.has(one))
+  return lacking.length === 0 ? [] : [`${lacking.length} ${what}: ${lacking.slice(0, 3).join('; ')}`]
+}

@@ -1,0 +1,82 @@
+import { assertKey, type FileStore, fileTooLarge } from '../../src/engines/file-store.ts'
+import type { HttpCall, HttpCaller, HttpOutcome } from '../../src/engines/http-caller.ts'
+import type { Mailer } from '../../src/engines/mailer.ts'
+import type { Stoppable, Timeline } from './timeline.ts'
+
+/** Files in memory. */
+export const openMemoryFiles = (files: Map<string, Uint8Array>): FileStore => ({
+  put: async (key, source, bytesMax) => {
+    assertKey(key)
+    const parts: Uint8Array[] = []
+    for await (const part of source) parts.push(part)
+    const whole = Buffer.concat(parts)
+    if (whole.byteLength > bytesMax) throw fileTooLarge(bytesMax)
+    files.set(key, whole)
+    return whole.byteLength
+  },
+  get: async (key) => {
+    const bytes = files.get(key)
+    return (
+      bytes && {
+        bytes: bytes.byteLength,
+        stream: (async function* () {
+          yield bytes
+        })(),
+      }
+    )
+  },
+  delete: async (key) => void files.delete(key),
+  list: async function* (prefix) {
+    for (const [key, { byteLength: bytes }] of files) if (key.startsWith(prefix)) yield { key, bytes, putAt: 0 }
+  },
+  ping: async () => undefined,
+  close: async () => undefined,
+})
+
+export const noMailer: Mailer = {
+  send: async () => ({ kind: 'sent' }),
+  check: async () => undefined,
+  close: async () => undefined,
+}
+
+/** What a receiver of webhooks was sent, by `webhook-id`, with the transitions that the bodies name. */
+export class Receiver {
+  readonly deliveries = new Map<string, { transitions: Set<string>; count: number; answered: number }>()
+  /** Part of the calls that fail, before or after they were taken. */
+  failing = 0.05
+  private readonly timeline: Timeline
+
+  constructor(timeline: Timeline) {
+    this.timeline = timeline
+  }
+
+  /** The port, as one process has it. */
+  callerOf(host: Stoppable): HttpCaller {
+    const { timeline } = this
+    const post = (call: HttpCall): Promise<HttpOutcome> =>
+      new Promise((resolve) => {
+        const end = (outcome: HttpOutcome): void =>
+          void timeline.after(timeline.between(1, 40), () => resolve(outcome), host)
+        const fails = timeline.chance(this.failing)
+          ? timeline.pick(['never', 'refused', 'unheard'] as const)
+          : undefined
+        if (fails === 'never') return end({ kind: 'failed', error: 'no connection' })
+        timeline.after(timeline.between(1, 40), () => {
+          if (fails === 'refused') return end({ kind: 'answered', statusCode: 503, answer: '' })
+          this.take(call, fails === undefined)
+          if (fails === 'unheard') return end({ kind: 'failed', error: 'no answer' })
+          end({ kind: 'answered', statusCode: 204, answer: '' })
+        })
+      })
+    return { post, refusal: () => undefined, close: async () => undefined }
+  }
+
+  private take({ headers, body }: HttpCall, isAnswered: boolean): void {
+    const id = headers[headers.findIndex((header) => header.toLowerCase() === 'webhook-id') + 1]
+    const known = this.deliveries.get(id) ?? { transitions: new Set(), count: 0, answered: 0 }
+    known.transitions.add((JSON.parse(body) as { data: { transitionId: string } }).data.transitionId)
+    known.count++
+    if (isAnswered) known.answered++
+    this.deliveries.set(id, known)
+  }
+}

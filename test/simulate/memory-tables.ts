@@ -1,0 +1,101 @@
+import type { CheckpointMove, StoredRow, TableStore } from '../../src/engines/table-store.ts'
+import type { Row, RowChange } from '../../src/kernel/table.ts'
+import type { MemoryRows } from './memory-rows.ts'
+import { down, type Wire } from './wire.ts'
+
+export interface MemoryTables extends TableStore {
+  /** Tells those who listen that something may be lost. */
+  tellLoss(): void
+}
+
+/** The port, as one process has it. A commit of several places is a call for each of them, the checkpoint's last. */
+export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables => {
+  let isClosed = false
+  const listeners = new Set<() => void>()
+  const call = <Answer>(run: () => Answer, lane?: string): Promise<Answer> =>
+    isClosed ? Promise.reject(down()) : wire.call(run, lane)
+  const commits = new Commits(server, call)
+  const scanned = async function* <R extends Row>(run: () => StoredRow[]) {
+    for (const row of await call(run)) yield row as StoredRow<R>
+  }
+  return {
+    declare: (table) => call(() => server.declare(table)),
+    get: <R extends Row>(table: string, scope: string, id: string) =>
+      call(() => server.get(table, scope, id) as R | undefined),
+    getMany: <R extends Row>(table: string, scope: string, ids: readonly string[]) =>
+      call(() => ids.map((id) => server.get(table, scope, id) as R | undefined)),
+    find: (table, scope, question) => call(() => server.find(table, scope, question)),
+    countBy: (...asked) => call(() => server.countBy(...asked)),
+    scan: (table, scope) => scanned(() => server.scan(table, scope)),
+    scanAll: (table) => scanned(() => server.scanAll(table)),
+    commit: (changes, move) => commits.commit(changes, move),
+    take: (consumer) => call(() => server.take(consumer)),
+    putIfAbsent: <R extends Row>(change: RowChange & { row: R }) =>
+      call(() => server.putIfAbsent(change) as R | undefined),
+    increment: (...counter) => call(() => server.increment(...counter)),
+    checkpoint: (consumer) => call(() => server.checkpoint(consumer)),
+    promote: (tables, consumer) => call(() => server.promote(tables, consumer)),
+    reset: (tables, consumer) => call(() => server.reset(tables, consumer)),
+    isLost: () => false,
+    onLoss: (listener) => void listeners.add(listener),
+    tellLoss: () => {
+      for (const listener of listeners) wire.tell(listener)
+    },
+    ping: () => call(() => undefined),
+    close: async () => {
+      isClosed = true
+    },
+  }
+}
+
+/** Commits of one process: those of one place follow each other. */
+class Commits {
+  private readonly server: MemoryRows
+  private readonly call: <Answer>(run: () => Answer) => Promise<Answer>
+  /** The last write of each place. */
+  private readonly tails = new Map<string, Promise<unknown>>()
+
+  constructor(server: MemoryRows, call: <Answer>(run: () => Answer) => Promise<Answer>) {
+    this.server = server
+    this.call = call
+  }
+
+  async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
+    const places = new Map<string, RowChange[]>()
+    for (const change of changes) {
+      const place = this.placeOf(change, move)
+      const rows = places.get(place)
+      if (rows === undefined) places.set(place, [change])
+      else rows.push(change)
+    }
+    const own = move && placeOfConsumer(move.consumer)
+    const keys = own === undefined || places.has(own) ? [...places.keys()] : [...places.keys(), own]
+    const before = Promise.all(keys.map((key) => this.tails.get(key)))
+    const stored = before.then(() => this.store(places, own, move))
+    const tail = stored.catch(() => undefined)
+    for (const key of keys) this.tails.set(key, tail)
+    await stored
+  }
+
+  private async store(places: ReadonlyMap<string, RowChange[]>, own?: string, move?: CheckpointMove): Promise<void> {
+    const { server, call } = this
+    const others = [...places].filter(([place]) => place !== own)
+    if (move !== undefined && others.length > 0 && (await call(() => server.isDone(move)))) return
+    const all = await Promise.allSettled(
+      others.map(([place, rows]) => call(() => server.storePlace(place, rows, move))),
+    )
+    for (const one of all) if (one.status === 'rejected') throw one.reason
+    if (move !== undefined) await call(() => server.storeMove(places.get(own as string) ?? [], move))
+    else if (others.length === 0) await call(() => undefined)
+  }
+
+  private placeOf({ table, scope, id }: RowChange, move: CheckpointMove | undefined): string {
+    const { lives = 'organization' } = this.server.declarationOf(table)
+    if (lives === 'row') return JSON.stringify([table, scope, id])
+    if (lives === 'organization') return JSON.stringify(['scope', scope])
+    if (move !== undefined && scope !== move.consumer) throw new Error(`rows of ${table} are not ${move.consumer}'s`)
+    return placeOfConsumer(scope)
+  }
+}
+
+const placeOfConsumer = (consumer: string): string => JSON.stringify(['consumer', consumer])

@@ -1,0 +1,97 @@
+import { geofenceStream, type GeofenceChanged, type GeofenceCreated } from '../../src/features/geofences/events.ts'
+import { AHEAD, type LocationEntry, locationStream } from '../../src/features/locations/events.ts'
+import { locationEntry } from '../../src/features/locations/location-entry.ts'
+import { decodeJson, type RecordedEvent } from '../../src/kernel/event.ts'
+import { FENCES, isIn, type Reach, reachOf, type shapeOf } from './fleet.ts'
+import type { MemoryLog } from './memory-log.ts'
+
+const DEGREES_E7 = 100_000
+
+/** What the log of points means, worked out by itself: nothing of the product but its format is used. */
+export interface Expected {
+  /** `<tracker> <ms since the epoch>` of every point. */
+  points: Set<string>
+  /** Of each tracker, when its newest point was recorded. */
+  latest: Map<string, number>
+  /** `<partition> <source revision> <tracker> <fence> <type> <ms since the epoch>` of every transition. */
+  transitions: string[]
+}
+
+interface Tracker {
+  recordedAt: number
+  place: number
+  within: Set<string>
+}
+
+export const expectedOf = (log: MemoryLog, partitions: number): Expected => {
+  const expected: Expected = { points: new Set(), latest: new Map(), transitions: [] }
+  for (let partition = 0; partition < partitions; partition++) {
+    const model = new PartitionModel(log, partition, expected)
+    for (const event of log.read(locationStream(partition), 0, Number.MAX_SAFE_INTEGER)) model.take(event)
+  }
+  return expected
+}
+
+class PartitionModel {
+  private readonly log: MemoryLog
+  private readonly partition: number
+  private readonly expected: Expected
+  private readonly trackers = new Map<string, Tracker>()
+  private readonly fences = new Map<string, { reach: Reach; revision: number }>()
+
+  constructor(log: MemoryLog, partition: number, expected: Expected) {
+    this.log = log
+    this.partition = partition
+    this.expected = expected
+  }
+
+  take(event: RecordedEvent): void {
+    const entry = locationEntry(event, this.partition)
+    if (entry.kind === 'points') this.takePoints(entry)
+    if (entry.kind !== 'fencesChanged') return
+    for (const { geofenceId, revision } of entry.change.geofences) {
+      const known = this.fences.get(geofenceId)
+      if (known !== undefined && known.revision >= revision) continue
+      this.fences.set(geofenceId, { reach: this.reachAt(geofenceId, revision), revision })
+      for (const [trackerId, tracker] of this.trackers) this.decide(entry, trackerId, tracker, geofenceId)
+    }
+  }
+
+  private takePoints(entry: LocationEntry & { kind: 'points' }): void {
+    const { batch } = entry
+    for (let i = 0; i < batch.count; i++) {
+      const { trackerId } = batch.trackers[batch.tracker[i]]
+      const recordedAt = batch.recordedAt[i]
+      this.expected.points.add(`${trackerId} ${recordedAt}`)
+      if ((batch.flags[i] & AHEAD) !== 0) continue
+      const known = this.trackers.get(trackerId)
+      if (known !== undefined && recordedAt <= known.recordedAt) continue
+      const tracker = known ?? { recordedAt, place: 0, within: new Set<string>() }
+      tracker.recordedAt = recordedAt
+      tracker.place = Math.round(batch.lng[i] / DEGREES_E7)
+      this.trackers.set(trackerId, tracker)
+      this.expected.latest.set(trackerId, recordedAt)
+      for (const geofenceId of this.fences.keys()) this.decide(entry, trackerId, tracker, geofenceId)
+    }
+  }
+
+  private decide({ revision }: LocationEntry, trackerId: string, tracker: Tracker, geofenceId: string): void {
+    const isWithin = isIn(tracker.place, this.fences.get(geofenceId)!.reach)
+    if (isWithin === tracker.within.has(geofenceId)) return
+    if (isWithin) tracker.within.add(geofenceId)
+    else tracker.within.delete(geofenceId)
+    const type = isWithin ? 'entry' : 'leave'
+    const key = `${this.partition} ${revision} ${trackerId} ${FENCES.indexOf(geofenceId)} ${type} ${tracker.recordedAt}`
+    this.expected.transitions.push(key)
+  }
+
+  private reachAt(geofenceId: string, revision: number): Reach {
+    let reach: Reach | undefined
+    for (const event of this.log.read(geofenceStream(geofenceId), 0, revision + 1)) {
+      const data = decodeJson<Partial<GeofenceCreated & GeofenceChanged>>(event.data)
+      const shape = data.shape ?? data.changes?.shape
+      if (shape !== undefined) reach = reachOf(shape as ReturnType<typeof shapeOf>)
+    }
+    return reach as Reach
+  }
+}

@@ -1,0 +1,94 @@
+import { Clients } from './clients.ts'
+import { Cluster, type Fault, FAULTS } from './faults.ts'
+import { writeFleet } from './fleet.ts'
+import { runHeld } from './held-time.ts'
+import { Host, keyring, PARTITIONS, type World } from './host.ts'
+import { violations } from './invariants.ts'
+import { Receiver } from './memory-files.ts'
+import { MemoryHistory } from './memory-history.ts'
+import { MemoryLog } from './memory-log.ts'
+import { MemoryRows } from './memory-rows.ts'
+import { BEGUN_MS, Timeline } from './timeline.ts'
+import { NO_TROUBLE } from './wire.ts'
+
+const NODES = 3
+/** Clients and faults begin within this time. */
+const BUSY_MS = 30_000
+/** Then all is healed, and has so long to settle. */
+const SETTLE_MS = 240_000
+const LOOK_MS = 4_000
+
+export interface Outcome {
+  seed: number
+  /** What is wrong; nothing for a run in which all invariants hold. */
+  faults: string[]
+  /** Equal for equal runs. */
+  fingerprint: string
+  steps: number
+  /** Milliseconds that the run took by its own clock. */
+  elapsedMs: number
+  happened: readonly Fault[]
+  points: number
+  transitions: number
+  /** The last of what happened. */
+  lines: readonly string[]
+}
+
+export interface Options {
+  /** Kinds of faults that may happen; default: all. */
+  kinds?: readonly Fault[]
+  /** Called with the engines before anything uses them. */
+  prepare?(world: World): void
+}
+
+/** One run of three processes with clients and faults, all of which follow from the seed. */
+export const simulate = async (seed: number, { kinds = FAULTS, prepare }: Options = {}): Promise<Outcome> => {
+  const timeline = new Timeline(seed)
+  const world = worldOf(timeline)
+  prepare?.(world)
+  const cluster = new Cluster(world, (node, life) => new Host(world, `node-${node}`, life))
+  const clients = new Clients(world, () => cluster.hosts)
+  let faults = ['it has not begun']
+  let isOver = false
+  const look = async (): Promise<void> => {
+    faults = clients.open > 0 ? [`${clients.open} clients wait for an answer`] : await violations(world, clients.told)
+    isOver = faults.length === 0 || timeline.nowMs > BUSY_MS + SETTLE_MS
+    if (!isOver) timeline.after(LOOK_MS, () => void look())
+  }
+  const begin = (): void => {
+    writeFleet(world.log)
+    for (let node = 0; node < NODES; node++) cluster.start(node)
+    clients.begin(timeline.between(1, 5), timeline.between(3, 12), BUSY_MS * 0.8)
+    cluster.plan(kinds, kinds.length === 0 ? 0 : timeline.between(1, 8), BUSY_MS)
+    timeline.after(BUSY_MS, () => cluster.heal())
+    timeline.after(BUSY_MS + LOOK_MS, () => void look())
+  }
+  await runHeld(timeline, begin, () => isOver)
+  const thrown = timeline.thrown.map((error) => `thrown: ${(error as Error)?.stack ?? error}`)
+  return {
+    seed,
+    faults: [...thrown, ...faults],
+    fingerprint: timeline.fingerprint,
+    steps: timeline.steps,
+    elapsedMs: timeline.nowMs,
+    happened: cluster.happened,
+    points: clients.told.points.size,
+    transitions: world.history.transitions.size,
+    lines: timeline.lastLines,
+  }
+}
+
+const worldOf = (timeline: Timeline): World => {
+  const now = () => BEGUN_MS + Math.floor(timeline.nowMs)
+  const { fingerprint: keyringFingerprint } = keyring
+  return {
+    timeline,
+    log: new MemoryLog({ now, storesAgain: () => timeline.chance(0.5) }),
+    rows: new MemoryRows(now),
+    history: new MemoryHistory(),
+    files: new Map(),
+    receiver: new Receiver(timeline),
+    origin: { logId: 'simulated', partitions: PARTITIONS, hash: 'fnv1a', keyringFingerprint, epoch: 0 },
+    troubles: { log: { ...NO_TROUBLE }, tables: { ...NO_TROUBLE }, history: { ...NO_TROUBLE } },
+  }
+}
