@@ -40,7 +40,7 @@ export interface World {
   troubles: { log: Trouble; tables: Trouble; history: Trouble }
 }
 
-const FLAGS = ['--data', '/simulated', '--port', '0', '--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s']
+const FLAGS = ['--data', '/simulated', '--port', '0', '--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s,10s,20s,40s']
 const config = readConfig([...FLAGS, '--tables', 'redis://simulated', '--log', 'esdb://simulated:2113'], {})
 
 /** One process of the service: what it was until it was killed, and what was started in its place. */

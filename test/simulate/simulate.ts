@@ -12,7 +12,9 @@ import { BEGUN_MS, Timeline } from './timeline.ts'
 import { NO_TROUBLE } from './wire.ts'
 
 const NODES = 3
-/** Clients and faults begin within this time. */
+/** The tables of the fleet are built by then. */
+const BUILD_MS = 6_000
+/** Then clients and faults begin within this time. */
 const BUSY_MS = 30_000
 /** Then all is healed, and has so long to settle. */
 const SETTLE_MS = 240_000
@@ -52,16 +54,18 @@ export const simulate = async (seed: number, { kinds = FAULTS, prepare }: Option
   let isOver = false
   const look = async (): Promise<void> => {
     faults = clients.open > 0 ? [`${clients.open} clients wait for an answer`] : await violations(world, clients.told)
-    isOver = faults.length === 0 || timeline.nowMs > BUSY_MS + SETTLE_MS
+    isOver = faults.length === 0 || timeline.nowMs > BUILD_MS + BUSY_MS + SETTLE_MS
     if (!isOver) timeline.after(LOOK_MS, () => void look())
   }
   const begin = (): void => {
     writeFleet(world.log)
     for (let node = 0; node < NODES; node++) cluster.start(node)
-    clients.begin(timeline.between(1, 5), timeline.between(3, 12), BUSY_MS * 0.8)
-    cluster.plan(kinds, kinds.length === 0 ? 0 : timeline.between(1, 8), BUSY_MS)
-    timeline.after(BUSY_MS, () => cluster.heal())
-    timeline.after(BUSY_MS + LOOK_MS, () => void look())
+    timeline.after(BUILD_MS, () => {
+      clients.begin(timeline.between(1, 5), timeline.between(3, 12), BUSY_MS * 0.8)
+      cluster.plan(kinds, kinds.length === 0 ? 0 : timeline.between(1, 8), BUSY_MS)
+      timeline.after(BUSY_MS, () => cluster.heal())
+      timeline.after(BUSY_MS + LOOK_MS, () => void look())
+    })
   }
   await runHeld(timeline, begin, () => isOver)
   const thrown = timeline.thrown.map((error) => `thrown: ${(error as Error)?.stack ?? error}`)
