@@ -13,7 +13,7 @@ export const onKey = (key: string, run: Handler): (() => void) => {
   }
 }
 
-const PAGES: { [key: string]: string } = { m: 'map', b: 'back', f: 'fences' }
+const PAGES: { [key: string]: string } = { m: 'map', b: 'back', f: 'fences', a: 'account' }
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable]') !== null

@@ -6,6 +6,8 @@ const HANDED = 'waymark-signed-in'
 /** Set while the browser has a session's cookie, which no script can see: a first visit asks for nothing. */
 const HAS_COOKIE = 'waymark-session'
 const CLIENT = { 'waymark-client': 'console' }
+/** The organization that this browser, and above it this tab, was in. */
+const ORGANIZATION = 'waymark-organization'
 /** This part of a token's life has passed when it is renewed. */
 const RENEW_AT = 0.8
 const RETRY_MS = 10_000
@@ -32,6 +34,7 @@ class Session {
   user = $state<Json>()
   organizations = $state<Organization[]>([])
   permissions = $state<ReadonlySet<string>>(new Set())
+  /** The organization's: times are shown in it. */
   timeZone = $state('UTC')
   /** Why one is asked to sign in again. */
   notice = $state<'ended' | 'elsewhere' | undefined>()
@@ -42,6 +45,11 @@ class Session {
 
   get organization(): Organization | undefined {
     return this.organizations.find(({ isCurrent }) => isCurrent)
+  }
+
+  /** The time zone of the person, or of this machine. */
+  get ownTimeZone(): string {
+    return this.user?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
   }
 
   may(permission: string): boolean {
@@ -79,8 +87,24 @@ class Session {
   async signOut(): Promise<void> {
     await ask('POST', '/auth/logout', {}).catch(() => undefined)
     hint.set(false)
+    remembered.set(undefined)
     this.#forget()
     this.notice = undefined
+  }
+
+  /** After a new password or second factor, which ended the session's cookie: goes on with one of its own. */
+  async keep(password: string): Promise<void> {
+    const body = { organizationId: this.organization?.organizationId, password, session: 'cookie' }
+    const answer = await ask('POST', '/auth/switch-organization', { headers: CLIENT, body })
+    this.#hold((await answer.json()) as Signed)
+  }
+
+  /** Opens another organization of the person. The page begins anew: nothing of this one stays in it. */
+  async switchTo(organizationId: string): Promise<void> {
+    await ask('POST', '/auth/refresh', { headers: CLIENT, body: { organizationId }, isAnonymous: true })
+    remembered.set(organizationId)
+    location.hash = '#/map'
+    location.reload()
   }
 
   #hold(signed: Signed): void {
@@ -88,6 +112,7 @@ class Session {
     useBearer({ token: signed.token, renew: () => this.renew() })
     this.user = signed.data
     this.organizations = signed.organizations ?? this.organizations
+    remembered.set(this.organization?.organizationId)
     clearTimeout(this.#timer)
     const ms = Math.min(signed.expires_in * 1000 * RENEW_AT, TIMER_MS_MAX)
     this.#timer = setTimeout(() => void this.renew(), ms) as unknown as number
@@ -105,11 +130,8 @@ class Session {
   }
 
   async #renew(): Promise<boolean> {
-    const organizationId = this.organization?.organizationId
     try {
-      const body = organizationId === undefined ? {} : { organizationId }
-      const response = await ask('POST', '/auth/refresh', { headers: CLIENT, body, isAnonymous: true })
-      const signed = (await response.json()) as Signed
+      const signed = await this.#refresh(this.organization?.organizationId ?? remembered.get())
       if (this.user !== undefined && signed.data._id !== this.user._id) {
         // Somebody else has signed in in another tab: nothing of the one is shown to the other.
         location.reload()
@@ -127,6 +149,19 @@ class Session {
       hint.set(false)
       this.#forget()
       return false
+    }
+  }
+
+  async #refresh(organizationId: string | undefined): Promise<Signed> {
+    const body = organizationId === undefined ? {} : { organizationId }
+    try {
+      const response = await ask('POST', '/auth/refresh', { headers: CLIENT, body, isAnonymous: true })
+      return (await response.json()) as Signed
+    } catch (error) {
+      const isOpen = this.user === undefined && organizationId !== undefined
+      if (!isOpen || !(error instanceof ApiError) || error.status !== 404) throw error
+      // It is not theirs, or not any more: the most recent one is.
+      return this.#refresh(undefined)
     }
   }
 
@@ -158,6 +193,26 @@ const hint = {
     try {
       if (isThere) localStorage.setItem(HAS_COOKIE, 'yes')
       else localStorage.removeItem(HAS_COOKIE)
+    } catch (error) {
+      if (!(error instanceof DOMException)) throw error
+    }
+  },
+}
+
+const remembered = {
+  get: (): string | undefined => {
+    try {
+      return sessionStorage.getItem(ORGANIZATION) ?? localStorage.getItem(ORGANIZATION) ?? undefined
+    } catch {
+      return undefined
+    }
+  },
+  set: (organizationId: string | undefined): void => {
+    try {
+      for (const storage of [sessionStorage, localStorage]) {
+        if (organizationId === undefined) storage.removeItem(ORGANIZATION)
+        else storage.setItem(ORGANIZATION, organizationId)
+      }
     } catch (error) {
       if (!(error instanceof DOMException)) throw error
     }

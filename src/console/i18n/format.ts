@@ -3,12 +3,12 @@ import { session } from '../app/session.svelte.ts'
 import { i18n, t } from './i18n.svelte.ts'
 
 const made = new Map<string, Intl.DateTimeFormat>()
-const dates = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat => {
-  const key = JSON.stringify([i18n.language, session.timeZone, options])
+const dates = (options: Intl.DateTimeFormatOptions, timeZone = session.timeZone): Intl.DateTimeFormat => {
+  const key = JSON.stringify([i18n.language, timeZone, options])
   let format = made.get(key)
   if (format === undefined) {
     // Latin digits: they stand beside plates and coordinates.
-    format = new Intl.DateTimeFormat(`${i18n.language}-u-nu-latn`, { timeZone: session.timeZone, ...options })
+    format = new Intl.DateTimeFormat(`${i18n.language}-u-nu-latn`, { timeZone, ...options })
     made.set(key, format)
   }
   return format
@@ -24,8 +24,20 @@ export const shortClockOf = (at: number): string =>
 export const dateOf = (at: number): string =>
   dates({ weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' }).format(at)
 
-export const dateTimeOf = (at: number): string =>
-  dates({ day: 'numeric', month: 'short', year: 'numeric', ...CLOCK }).format(at)
+const DATE_TIME: Intl.DateTimeFormatOptions = { day: 'numeric', month: 'short', year: 'numeric', ...CLOCK }
+
+export const dateTimeOf = (at: number): string => dates(DATE_TIME).format(at)
+
+/** With the name of its time zone, and by the reader's own clock where that differs. */
+export const momentOf = (at: number): string => {
+  const { timeZone, ownTimeZone } = session
+  const told = `${dateTimeOf(at)} ${timeZone}`
+  const own = dates(DATE_TIME, ownTimeZone).format(at)
+  return own === dateTimeOf(at) ? told : `${told} · ${own} ${ownTimeZone}`
+}
+
+/** Whether the reader's clock shows another time than the organization's. */
+export const isElsewhere = (at: number): boolean => dates(CLOCK, session.ownTimeZone).format(at) !== clockOf(at)
 
 export const durationOf = (ms: number): string => {
   const seconds = Math.max(0, Math.round(ms / 1000))

@@ -1,8 +1,10 @@
 import { ask } from '../api/client.ts'
 
 /** Saves what a path answers: links carry no token, so the page fetches it. */
-export const download = async (path: string, name: string): Promise<void> => {
-  const blob = await (await ask('GET', path)).blob()
+export const download = async (path: string, name: string): Promise<void> =>
+  saveAs(await (await ask('GET', path)).blob(), name)
+
+export const saveAs = (blob: Blob, name: string): void => {
   const url = URL.createObjectURL(blob)
   const link = Object.assign(document.createElement('a'), { href: url, download: name })
   document.body.append(link)

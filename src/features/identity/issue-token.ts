@@ -81,8 +81,11 @@ export const exchangeToken = async (
   graceMs = 0,
 ): Promise<Issued> => {
   const { identityId, jti } = userOf(request)
-  const before = (await context.sessions.live(identityId, request.now)).find((one) => one.jti === jti)
-  const begins = subject.inBrowser === true && before?.browserId === undefined
+  const live = await context.sessions.live(identityId, request.now)
+  const before = live.find((one) => one.jti === jti)
+  // A new password ends the browser's session and leaves the token of its call: that gets a session of its own.
+  const open = live.find((one) => one.jti === before?.browserId)?.jti
+  const begins = subject.inBrowser === true && open === undefined
   const browserId = begins ? request.ids.next() : before?.browserId
   const signed = context.tokens.issue(subject, request.now, lifeMsMax(browserId))
   const session = sessionOf(request, { ...subject, browserId }, signed)
