@@ -11,7 +11,7 @@ import { type Route, route } from '../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
 import { type Logged, type LoggedServices, readLogged } from './changes.ts'
-import { AUDIT_LOG, type AuditRow } from './views.ts'
+import { AUDIT_LOG, type AuditRow, nounsShown } from './views.ts'
 
 export interface AuditServices extends LoggedServices {
   /** The audit log as the history lists it. */
@@ -68,12 +68,13 @@ const EXAMPLE = {
 /** No id and no name has a comma. */
 const NAME = { type: 'string', minLength: 1, 'x-commas': true }
 
-const SHAPE: ListShape = {
+/** Each kind of thing has a name: another one would find nothing for ever. */
+const shapeOf = (nouns: readonly string[]): ListShape => ({
   table: AUDIT_LOG,
   members: Object.keys(ENTRY.properties as object),
   filters: {
     actorId: { ...NAME, maxLength: 100, description: 'What this user, automation, … did.' },
-    noun: { ...NAME, maxLength: 60, description: 'What happened to things of this kind, such as `hub`.' },
+    noun: { type: 'string', enum: nouns, description: 'What happened to things of this kind.' },
     resourceId: { ...NAME, maxLength: 100, description: 'What happened to this one.' },
     action: { ...NAME, maxLength: 60, description: 'Such as `created`, `changed`, `deleted`.' },
   },
@@ -81,13 +82,14 @@ const SHAPE: ListShape = {
   sortable: [],
   searchable: false,
   hubField: 'hubIds',
-}
+})
 
 type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string[]; resourceId?: string[] }
 
 /** Who changed what, when, and from where. */
 export const auditRoute = (services: AuditServices): Route => {
-  const schema = listQuerySchema(SHAPE)
+  const shape = shapeOf(nounsShown(services.resources))
+  const schema = listQuerySchema(shape)
   const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
   return route<AuditQuery>({
     method: 'GET',
@@ -113,7 +115,7 @@ export const auditRoute = (services: AuditServices): Route => {
       const { query } = request
       const range = { field: 'at', ...timeBounds(query) }
       if (query.cursor === undefined) await services.caughtUp()
-      return answerList(SHAPE, {
+      return answerList(shape, {
         tables: services.listed,
         isCounted: false,
         scope: caller.organizationId,

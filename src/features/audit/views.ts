@@ -42,6 +42,12 @@ const ACTOR_TYPES: readonly string[] = ['user', 'service', 'automation', 'schedu
 export const auditedNouns = (resources: readonly { noun: string }[]): ReadonlySet<string> =>
   new Set([...resources.map(({ noun }) => noun), IDENTITY, SESSIONS])
 
+/** What entries call them. */
+export const nounsShown = (resources: readonly { noun: string }[]): string[] =>
+  [...auditedNouns(resources)].map(shownAs).sort()
+
+const shownAs = (category: string): string => (category === SESSIONS ? 'session' : category)
+
 /** The streams of these nouns. */
 export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
   [...nouns].flatMap((noun) => (noun === 'automation' ? AUTOMATION_PREFIXES : [`${noun}-`]))
@@ -49,7 +55,7 @@ export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
 /** The entry of an event; undefined for one that is about nothing of an organization. */
 export const auditEntry = (event: RecordedEvent, nouns: ReadonlySet<string>): AuditEntry | undefined => {
   const category = categoryOf(event.stream)
-  const noun = category === SESSIONS ? 'session' : category
+  const noun = shownAs(category)
   const resourceId = idOfStream(event.stream)
   // `<noun>-by-<hash>` holds claims on unique values.
   if (!nouns.has(category) || resourceId.startsWith('by-') || FENCE.test(event.type)) return undefined

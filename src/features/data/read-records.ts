@@ -88,7 +88,7 @@ const listRoute = (services: Services): Route =>
     operationId: 'listData',
     summary: 'List records',
     description:
-      'With `dataTypeId`, `values.<name>` filters by a field (several values mean any of them: repeated, ids and options also separated by commas unless an option has one; `null` means those without a value), `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
+      'With `dataTypeId`, `values.<name>` filters by a field (several values mean any of them: repeated, ids and options also separated by commas unless an option has one; `null` means those without a value; one that is no option is 400), `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
     tag: 'Data',
     access: { permission: 'view/data' },
     query,
@@ -103,7 +103,9 @@ const listRoute = (services: Services): Route =>
       if (only === undefined && asksForValues(request.query))
         throw invalid('/dataTypeId', 'must name one type where fields are asked for')
       const question =
-        only === undefined ? plainQuestion(request.query, typeIds) : recordQuestion(caller, only, request.query)
+        only === undefined
+          ? plainQuestion(request.query, typeIds)
+          : await recordQuestion(tables, caller, only, request.query)
       const own = withFields(caller, types, request.query)
       return answerList(
         { ...shape, filters: { _id: shape.filters._id }, several: ['_id'] },

@@ -1,13 +1,13 @@
-import type { Find, Range } from '../../engines/table-store.ts'
+import type { Find, Range, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
-import { askedValue, askedValues } from '../../kit/values/asked-values.ts'
+import { askedValue, askedValues, assertKnown } from '../../kit/values/asked-values.ts'
 import type { ValueRule } from '../../kit/values/value-type.ts'
 import { RANGED, type StoredField } from './fields.ts'
 import { absentTermOf, boundText, isFiltered, slotNames, sortBounds, termOf } from './record-index.ts'
-import { type DataTypeRow, hiddenOf } from './views.ts'
+import { type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
 /** What `?values.…=` and `?sortBy=values.…` ask of the table. */
 export interface RecordQuestion {
@@ -25,7 +25,12 @@ const BOUNDS = ['from', 'to'] as const
  * The table's question for one type. Filters and sorts by a field that the caller's role hides are refused: their answer
  * would tell its value. @throws Failure invalid, forbidden with `fields`
  */
-export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: ListQuery): RecordQuestion => {
+export const recordQuestion = async (
+  tables: Pick<TableStore, 'find'>,
+  caller: UserCaller,
+  type: DataTypeRow,
+  query: ListQuery,
+): Promise<RecordQuestion> => {
   const asked = askedFields(type, query)
   assertFieldsShown(
     caller,
@@ -36,7 +41,11 @@ export const recordQuestion = (caller: UserCaller, type: DataTypeRow, query: Lis
   const bounds = new Map<StoredField, { from?: string; to?: string }>()
   for (const { field, bound, name, text } of asked) {
     if (bound === 'sort') continue
-    if (bound === undefined) terms.push(askedTerms(type, field, text as readonly string[], `/${name}`))
+    if (bound === undefined) {
+      const isHeld = async (term: string): Promise<boolean> =>
+        (await tables.find(RECORDS, caller.organizationId, { where: { terms: term }, limit: 1 })).rows.length > 0
+      terms.push(await askedTerms(type, field, { texts: text as readonly string[], path: `/${name}` }, isHeld))
+    }
     else {
       const value = askedValue(bareOf(field), text as string, `/${name}`)
       bounds.set(field, { ...bounds.get(field), [bound]: boundText(type._id, field, value) })
@@ -119,8 +128,14 @@ const filterOf = (type: DataTypeRow, name: string, sent: unknown): Asked => {
 }
 
 /** What a record has one of, for the values that a parameter means. */
-const askedTerms = (type: DataTypeRow, field: StoredField, texts: readonly string[], path: string): string[] => {
-  const { values, isAbsent } = askedValues(bareOf(field), texts, path)
+const askedTerms = async (
+  type: DataTypeRow,
+  field: StoredField,
+  { texts, path }: { texts: readonly string[]; path: string },
+  isHeld: (term: string) => Promise<boolean>,
+): Promise<string[]> => {
+  const { values, isAbsent, strange } = askedValues(bareOf(field), texts, path)
+  await assertKnown(field, strange, path, (value) => isHeld(termOf(type._id, field, value)))
   return [
     ...values.map((value) => termOf(type._id, field, value)),
     ...(isAbsent ? [absentTermOf(type._id, field)] : []),

@@ -59,8 +59,9 @@ export const user = defineResource({
   list: {
     filters: {
       email: {
-        schema: { type: 'string', maxLength: 254, description: 'Compared without case.' },
-        where: (address) => ({ emailKey: normalizeKey(String(address)) }),
+        schema: { ...email().schema, description: 'Those with this e-mail, compared without case.' },
+        several: true,
+        where: (addresses) => ({ emailKey: (addresses as string[]).map(normalizeKey) }),
       },
     },
   },

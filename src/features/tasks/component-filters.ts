@@ -4,11 +4,12 @@ import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { ListConditions } from '../../kit/http/answer-list.ts'
-import { ABSENT_VALUE, LIMIT_MAX, type ListQuery } from '../../kit/http/list-query.ts'
+import { ABSENT_VALUE, LIMIT_MAX, limitsOf, type ListQuery } from '../../kit/http/list-query.ts'
 import { assertExists } from '../../kit/resource/references.ts'
-import { askedValues } from '../../kit/values/asked-values.ts'
+import { askedValues, assertKnown } from '../../kit/values/asked-values.ts'
 import type { ValueType } from '../../kit/values/value-type.ts'
 import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
+import { TASK_AUDIENCE, TASKS } from './views.ts'
 
 const COMPONENTS = 'components.'
 const FILTERED: readonly ValueType[] = ['text', 'barcode', 'option', 'reference']
@@ -21,7 +22,7 @@ export const COMPONENT_PARAMETERS: { [pattern: string]: JsonSchema } = {
     maxItems: LIMIT_MAX,
     items: { type: 'string', minLength: 1, maxLength: 10_000 },
     description:
-      'With one `flowId`: tasks in which this component, a text, barcode, option or reference, has this value. Several: any of them, repeated; options and references also separated by commas. `null`: those without one.',
+      'With one `flowId`: tasks in which this component, a text, barcode, option or reference, has this value. Several: any of them, repeated; options and references also separated by commas; what is no option is 400. `null`: those without one.',
   },
 }
 
@@ -33,7 +34,7 @@ const termOf = (id: string, value: Json): string => `${id}=${value}`
 
 /** What `?components.<id>=` asks for. @throws Failure invalid */
 export const componentConditions = async (
-  tables: Pick<TableStore, 'get'>,
+  tables: Pick<TableStore, 'get' | 'find'>,
   caller: UserCaller,
   query: ListQuery,
 ): Promise<Pick<ListConditions, 'every' | 'keep'>> => {
@@ -44,12 +45,24 @@ export const componentConditions = async (
     throw invalid('/flowId', 'must name one flow where components are asked for')
   const id = flowId.toLowerCase()
   const flow = await assertExists<FlowRow>(tables, FLOWS, caller.organizationId, id, '/flowId')
-  const filters = asked.map(([name, texts]) => filterOf(flow, name, texts as string[]))
+  const isHeld = heldIn(tables, caller, id)
+  const filters = await Promise.all(asked.map(([name, texts]) => filterOf(flow, name, texts as string[], isHeld)))
   const absent = filters.filter(({ isAbsent }) => isAbsent)
   const groups = filters.flatMap(({ isAbsent, terms }) => (isAbsent ? [] : [terms]))
   return {
     ...(groups.length > 0 && { every: { componentTerms: groups } satisfies Find['every'] }),
     ...(absent.length > 0 && { keep: (row: Row) => absent.every((one) => lacksOrHas(row, one)) }),
+  }
+}
+
+type IsHeld = (term: string) => Promise<boolean>
+
+/** Whether a task of the flow that the caller sees is found by a term: tasks keep what was an option when they were made. */
+const heldIn = (tables: Pick<TableStore, 'find'>, caller: UserCaller, flowId: string): IsHeld => {
+  const limits = Object.fromEntries(limitsOf(caller, { hubField: 'hubId', audience: TASK_AUDIENCE }))
+  return async (term) => {
+    const where = { flowId, componentTerms: term, ...limits }
+    return (await tables.find(TASKS, caller.organizationId, { where, limit: 1 })).rows.length > 0
   }
 }
 
@@ -60,12 +73,18 @@ interface ComponentFilter {
   isAbsent: boolean
 }
 
-const filterOf = (flow: FlowRow, name: string, texts: readonly string[]): ComponentFilter => {
+const filterOf = async (
+  flow: FlowRow,
+  name: string,
+  texts: readonly string[],
+  isHeld: IsHeld,
+): Promise<ComponentFilter> => {
   const componentId = name.slice(COMPONENTS.length)
   const component = componentsOf(flow).find((one) => one.id === componentId)
   if (component === undefined) throw invalid(`/${name}`, 'names no component of the flow')
   if (!FILTERED.includes(component.type)) throw invalid(`/${name}`, `cannot be filtered by: it is a ${component.type}`)
-  const { values, isAbsent } = askedValues(component, texts, `/${name}`)
+  const { values, isAbsent, strange } = askedValues(component, texts, `/${name}`)
+  await assertKnown(component, strange, `/${name}`, (value) => isHeld(termOf(componentId, value)))
   return { componentId, terms: values.map((value) => termOf(componentId, value)), isAbsent }
 }
 

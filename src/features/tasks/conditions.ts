@@ -10,7 +10,7 @@ import { daysAsked } from './window.ts'
 
 /** Conditions of a list of tasks that take more than one filter, or another record. */
 export const taskConditions =
-  (tables: Pick<TableStore, 'get'>) =>
+  (tables: Pick<TableStore, 'get' | 'find'>) =>
   async (query: ListQuery, caller: UserCaller): Promise<ListConditions> => {
     const { from, to, finishedFrom, finishedTo } = query as { [name: string]: string | undefined }
     const window = timeBounds({ from, to })

@@ -25,7 +25,7 @@ import { repeat } from '../../kit/recurrence/repeat.ts'
 import { duesAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
-import { task } from './task.ts'
+import { byUser, task } from './task.ts'
 
 const { flowId: _flowId, externalId: _externalId, window: _window, ...content } = task.declaration.fields
 const minutes = (max: number) => integer({ min: 0, max })
@@ -62,8 +62,9 @@ export const makeAtOf = ({ nextAt, task: body }: JsonObject): number =>
   Date.parse(String(nextAt)) - Number((body as JsonObject).leadMinutes ?? 0) * 60_000
 
 const filterOf = (field: string, noun: string): ListFilter => ({
-  schema: { type: 'string', maxLength: 100, description: `Those whose tasks are of this ${noun}.` },
-  where: (value) => ({ [field]: String(value).toLowerCase() }),
+  schema: { type: 'string', format: 'uuid', description: `Those whose tasks are of this ${noun}.` },
+  several: true,
+  where: (values) => ({ [field]: values as string[] }),
 })
 
 /** Makes tasks again and again. The tasks are made by reactors/schedules. */
@@ -102,7 +103,7 @@ export const schedule = defineResource(
       filters: {
         hubId: filterOf('hubId', 'hub'),
         teamId: filterOf('teamId', 'team'),
-        assigneeId: filterOf('assigneeIds', 'user'),
+        assigneeId: byUser('assigneeIds', 'Those whose tasks are of this user; `me` means the caller.'),
       },
     },
     example: {

@@ -87,7 +87,7 @@ const equal =
   (value: unknown): NonNullable<Find['where']> => ({ [field]: value as string })
 
 /** A filter by a user: an id, or `me`. */
-const byUser = (field: string, description: string): ListFilter => ({
+export const byUser = (field: string, description: string): ListFilter => ({
   schema: { anyOf: [id().schema, { const: 'me' }], 'x-commas': true, description },
   several: true,
   where: (values, { userId }) => ({

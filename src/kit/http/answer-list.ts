@@ -61,6 +61,9 @@ interface Page {
   next: string | null
 }
 
+/** `stored` is the row as it was found, where `row` is what is answered of it. */
+type Keep = (row: Row, stored?: Row) => boolean
+
 const EMPTY: Page = { rows: [], stored: [], total: 0, next: null }
 
 /** Answers a page of a table as section 1 of the API's conventions says. */
@@ -138,7 +141,7 @@ const walk = async (
   request: ListRequest,
   question: Omit<Find, 'limit'>,
   { limit, after: place, offset }: Place,
-  keep: (row: Row) => boolean,
+  keep: Keep,
 ): Promise<Page> => {
   const [, counted, from] = /^(\d+):(.*)$/s.exec(place ?? '') ?? []
   const rows: Row[] = []
@@ -148,7 +151,7 @@ const walk = async (
   do {
     const page = await pageOf(shape, request, question, { limit: LIMIT_MAX, after, offset: 0 })
     for (const [i, row] of page.rows.entries()) {
-      if (!keep(row) || matches++ < offset || rows.length === limit) continue
+      if (!keep(row, page.stored[i].row) || matches++ < offset || rows.length === limit) continue
       rows.push(row)
       last = { after, limit: i + 1 }
     }
@@ -167,7 +170,7 @@ type Asking = Pick<ListRequest, 'caller' | 'query' | 'where' | 'every' | 'keep' 
 export const rowsAsked = (
   shape: ListShape,
   asking: Asking,
-): { conditions: Conditions; keep: ((row: Row) => boolean) | undefined } | undefined => {
+): { conditions: Conditions; keep: Keep | undefined } | undefined => {
   const conditions = conditionsOf(shape, asking)
   return conditions && { conditions, keep: keepOf(shape, asking) }
 }
@@ -218,15 +221,15 @@ const whereOf = (shape: ListShape, { caller, query, where }: Asking): Find['wher
 }
 
 /** What a row must be beside what the table can be asked for; undefined where nothing is left. */
-const keepOf = (shape: ListShape, request: Asking): ((row: Row) => boolean) | undefined => {
+const keepOf = (shape: ListShape, request: Asking): Keep | undefined => {
   const { query, caller } = request
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
   const absences = absencesOf(shape, request).filter((one) => !isIndexed(shape, one))
   const isSearchWider = query.q !== undefined && personalFields(caller, shape.personal).length > 0
   if (asked.length === 0 && absences.length === 0 && request.keep === undefined && !isSearchWider) return undefined
-  return (row) =>
+  return (row, stored = row) =>
     asked.every((name) => [query[name]].flat().includes(row[name] ?? ABSENT_VALUE)) &&
-    absences.every((one) => hasAny(row, one)) &&
+    absences.every((one) => hasAny(stored, one)) &&
     request.keep?.(row) !== false &&
     (!isSearchWider || hasWords(shape, withoutPersonal(caller, shape.personal, row), query.q ?? ''))
 }

@@ -7,17 +7,41 @@ import { keptValue, type ValueRule, valueFault } from './value-type.ts'
 export interface AskedValues {
   values: Json[]
   isAbsent: boolean
+  /** Those of the values that are no option, or not any more. */
+  strange: Json[]
 }
 
 /**
  * The values that a filter means by the texts of its parameter. Ids and options may stand in one text with commas, unless
- * an option has one. A value that was an option before is still found. @throws Failure invalid
+ * an option has one. A value that was an option before is found while something has it: see `assertKnown`.
+ * @throws Failure invalid
  */
 export const askedValues = (rule: ValueRule, texts: readonly string[], path: string): AskedValues => {
   const parts = texts.flatMap((text) => (isSplit(rule, text) ? text.split(',') : [text]))
   const asked = parts.filter((part) => part !== ABSENT_VALUE)
-  return { values: asked.map((part) => askedValue(rule, part, path)), isAbsent: asked.length < parts.length }
+  const values = asked.map((part) => askedValue(rule, part, path))
+  const { options } = rule
+  const strange = options === undefined ? [] : values.filter((value) => !options.includes(String(value)))
+  return { values, isAbsent: asked.length < parts.length, strange }
 }
+
+/**
+ * A value that is no option must be one that something still has from before: else a typing error would be answered as an
+ * empty list. @throws Failure invalid that names the options
+ */
+export const assertKnown = async (
+  { options = [] }: ValueRule,
+  strange: readonly Json[],
+  path: string,
+  isHeld: (value: Json) => Promise<boolean>,
+): Promise<void> => {
+  for (const value of strange) if (!(await isHeld(value))) throw invalid(path, oneOf(options))
+}
+
+const OPTIONS_NAMED = 50
+
+const oneOf = (options: readonly string[]): string =>
+  `must be one of ${options.slice(0, OPTIONS_NAMED).join(', ')}${options.length > OPTIONS_NAMED ? ', …' : ''}`
 
 const isSplit = ({ type, options = [] }: ValueRule, text: string): boolean =>
   type === 'reference' || (isChoice(type) && !options.includes(text) && !options.some((one) => one.includes(',')))
@@ -32,7 +56,7 @@ export const askedValue = ({ type, options }: ValueRule, text: string, path: str
   const fault = value === '' ? 'must not be empty' : valueFault(bare, value)
   if (fault !== undefined) throw invalid(path, fault)
   if (options?.includes(text) === false && text.includes(','))
-    throw invalid(path, `must be one of ${options.join(', ')}`)
+    throw invalid(path, oneOf(options))
   return keptValue(bare, value)
 }
 

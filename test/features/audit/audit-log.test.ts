@@ -118,6 +118,11 @@ test('the audit log says who changed what, from where, newest first, without sec
   t.strictSame(await entries(owner, '&to=2020-01-01T00:00:00Z'), [])
   t.equal((await owner.call('GET', '/audit-log?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z')).status, 400)
   t.equal((await owner.call('GET', '/audit-log?sortBy=at')).status, 400)
+  t.match(
+    (await owner.call('GET', '/audit-log?noun=hub,hubs')).body,
+    { code: 'invalid', errors: [{ path: '/noun', message: /must be one of .*hub, .*session/ }] },
+    'a kind of things that there is none of',
+  )
   t.equal((await call('GET', '/audit-log')).status, 401)
 
   const stranger = await signup()

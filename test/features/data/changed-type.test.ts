@@ -302,3 +302,16 @@ test('a file that is attached to a record which names nothing does not take it o
   await settle(wrote as Wrote, 60_000)
   t.match(await list('invalid=true'), { total: 1, data: [{ values: { scan: [file._id] } }] })
 })
+
+test('a value that was an option before is found while a record has it, and is refused from then on', async (t) => {
+  const { call, make, list, checked } = await openData(t)
+  const type = await make('/data-type', CUSTOMERS)
+  const { _id } = await make('/data', { dataTypeId: type._id, values: { number: 'C-1', name: 'One', kind: 'shop' } })
+  const fields = CUSTOMERS.fields.map((field) => (field.name === 'kind' ? { ...field, options: ['restaurant'] } : field))
+  t.equal((await call('PUT', `/data-type/${type._id}`, { ...CUSTOMERS, fields })).status, 200)
+  await checked(type._id)
+  const shops = () => list(`dataTypeId=${type._id}&values.kind=shop`)
+  t.equal((await shops()).total, 1)
+  t.equal((await call('PATCH', `/data/${_id}`, { values: { kind: 'restaurant' } })).status, 200)
+  t.match(await shops(), { errors: [{ path: '/values.kind', message: 'must be one of restaurant' }] })
+})

@@ -32,6 +32,9 @@ test('an administrator makes, changes and removes users', async (t) => {
   t.same((await owner.call('GET', `/user/${bob._id}`)).body.data, bob)
   t.same((await owner.call('GET', '/user/email/BOB@example.com')).body.data, bob)
   t.match((await owner.call('GET', '/users?email=bob@EXAMPLE.com')).body, { total: 1, data: [{ _id: bob._id }] })
+  t.equal((await owner.call('GET', '/users?email=bob@example.com&email=nobody@example.com')).body.total, 1)
+  for (const wrong of ['bob', 'bob@example.com,nobody@example.com'])
+    t.match((await owner.call('GET', `/users?email=${wrong}`)).body, { code: 'invalid', errors: [{ path: '/email' }] })
   t.equal((await owner.call('GET', '/users?q=bo')).body.total, 1)
   t.equal((await owner.call('GET', `/users?roleId=${planner}`)).body.total, 1)
   t.equal(

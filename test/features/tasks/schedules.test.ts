@@ -89,6 +89,21 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
   const paused = of({ isActive: false, task: { ...task, teamId: team, assigneeIds: [body.data._id] } })
   const manned = (await call('POST', '/task/schedule', paused)).body.data
   t.match(manned.task, { teamId: team, assigneeIds: [body.data._id] })
+  for (const [query, total] of [
+    [`hubId=${other},${hubId}`, 2],
+    [`hubId=${other}`, 0],
+    [`teamId=${team.toUpperCase()}`, 1],
+    ['teamId=null', 1],
+    ['assigneeId=me', 1],
+    [`assigneeId=null,${hubId}`, 1],
+  ] as const)
+    t.equal((await call('GET', `/task/schedules?isActive=false&${query}`)).body.total, total, query)
+  for (const name of ['hubId', 'teamId', 'assigneeId'])
+    t.match(
+      await call('GET', `/task/schedules?${name}=${hubId},north`),
+      { status: 400, body: { errors: [{ path: `/${name}` }] } },
+      'no id',
+    )
   const amended = await call('PATCH', `/task/schedule/${manned._id}`, { task: { teamId: null, title: 'Other' } })
   t.same(
     amended.body.data.task,
