@@ -45,8 +45,7 @@ export const recordQuestion = async (
       const isHeld = async (term: string): Promise<boolean> =>
         (await tables.find(RECORDS, caller.organizationId, { where: { terms: term }, limit: 1 })).rows.length > 0
       terms.push(await askedTerms(type, field, { texts: text as readonly string[], path: `/${name}` }, isHeld))
-    }
-    else {
+    } else {
       const value = askedValue(bareOf(field), text as string, `/${name}`)
       bounds.set(field, { ...bounds.get(field), [bound]: boundText(type._id, field, value) })
     }

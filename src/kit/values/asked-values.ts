@@ -55,8 +55,7 @@ export const askedValue = ({ type, options }: ValueRule, text: string, path: str
   const bare = { type: isChoice(type) ? ('text' as const) : type }
   const fault = value === '' ? 'must not be empty' : valueFault(bare, value)
   if (fault !== undefined) throw invalid(path, fault)
-  if (options?.includes(text) === false && text.includes(','))
-    throw invalid(path, oneOf(options))
+  if (options?.includes(text) === false && text.includes(',')) throw invalid(path, oneOf(options))
   return keptValue(bare, value)
 }
 

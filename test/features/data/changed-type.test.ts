@@ -307,7 +307,9 @@ test('a value that was an option before is found while a record has it, and is r
   const { call, make, list, checked } = await openData(t)
   const type = await make('/data-type', CUSTOMERS)
   const { _id } = await make('/data', { dataTypeId: type._id, values: { number: 'C-1', name: 'One', kind: 'shop' } })
-  const fields = CUSTOMERS.fields.map((field) => (field.name === 'kind' ? { ...field, options: ['restaurant'] } : field))
+  const fields = CUSTOMERS.fields.map((field) =>
+    field.name === 'kind' ? { ...field, options: ['restaurant'] } : field,
+  )
   t.equal((await call('PUT', `/data-type/${type._id}`, { ...CUSTOMERS, fields })).status, 200)
   await checked(type._id)
   const shops = () => list(`dataTypeId=${type._id}&values.kind=shop`)
