@@ -39,6 +39,8 @@ const KNOWN_MS = 5_000
  * places is several calls (`memory-tables.ts`).
  */
 export class MemoryRows {
+  /** How often something was lost. */
+  losses = 0
   private readonly now: () => number
   private readonly tables = new Map<string, Table>()
   private readonly consumers = new Map<string, Consumer>()
@@ -177,6 +179,7 @@ export class MemoryRows {
 
   /** Loses what was stored in the last moments, rows and checkpoints together; fences go on rising. */
   loseSince(atMs: number): void {
+    this.losses++
     for (let last = this.undos.at(-1); last !== undefined && last.atMs >= atMs; last = this.undos.at(-1)) {
       last.undo()
       this.undos.pop()

@@ -80,12 +80,22 @@ class Commits {
   private async store(places: ReadonlyMap<string, RowChange[]>, own?: string, move?: CheckpointMove): Promise<void> {
     const { server, call } = this
     const others = [...places].filter(([place]) => place !== own)
-    if (move !== undefined && others.length > 0 && (await call(() => server.isDone(move)))) return
+    let losses: number | undefined
+    const begin = (begun: CheckpointMove): boolean => {
+      losses = server.losses
+      return server.isDone(begun)
+    }
+    if (move !== undefined && others.length > 0 && (await call(() => begin(move)))) return
     const all = await Promise.allSettled(
       others.map(([place, rows]) => call(() => server.storePlace(place, rows, move))),
     )
     for (const one of all) if (one.status === 'rejected') throw one.reason
-    if (move !== undefined) await call(() => server.storeMove(places.get(own as string) ?? [], move))
+    const end = (begun: CheckpointMove): void => {
+      // Rows of this very commit may be lost: a checkpoint never names what rows lack.
+      if (losses !== undefined && losses !== server.losses) throw down()
+      server.storeMove(places.get(own as string) ?? [], begun)
+    }
+    if (move !== undefined) await call(() => end(move))
     else if (others.length === 0) await call(() => undefined)
   }
 
