@@ -2,7 +2,8 @@ import type { HistoryFormat } from '../../../kit/http/history-answer.ts'
 import { type ParquetColumn, ParquetRows, type ParquetValue } from '../../../kit/http/parquet-rows.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from '../events.ts'
 import { eachRow, nameMember, type NameOf, type PointFormatter, separator } from './point-formatter.ts'
-import { optionalJson, partialRowJson, POINT_MEMBERS, pointId, type PointMember, rowJson } from './point-json.ts'
+import { optionalJson, partialRowJson, POINT_MEMBERS, pointId, type PointMember } from './point-json.ts'
+import { PointJsonBytes } from './point-json-bytes.ts'
 import { degreesText, timeText } from './point-text.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 import { continues, type Continues } from './simplify-track.ts'
@@ -29,21 +30,35 @@ type Members = ReadonlySet<PointMember> | undefined
 
 const json = (members: Members): PointFormatter => {
   const comma = separator()
-  const text = members === undefined ? rowJson : partialRowJson(members)
   return {
     start: () => '{"status":true,"data":[',
-    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => comma() + text(rows, row, trackerId)),
+    rows: members === undefined ? allAsItems() : partsOf(members, (text) => comma() + text),
     end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
   }
 }
 
 const ndjson = (members: Members): PointFormatter => {
-  const text = members === undefined ? rowJson : partialRowJson(members)
+  const bytes = new PointJsonBytes()
   return {
     start: () => '',
-    rows: (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => `${text(rows, row, trackerId)}\n`),
+    rows:
+      members === undefined
+        ? (rows, from, to) => bytes.write(rows, from, to, '', '\n', '\n')
+        : partsOf(members, (text) => `${text}\n`),
     end: () => '',
   }
+}
+
+/** Whole rows as the items of an array. */
+const allAsItems = (): PointFormatter['rows'] => {
+  const comma = separator()
+  const bytes = new PointJsonBytes()
+  return (rows, from, to) => bytes.write(rows, from, to, comma(), ',\n', '')
+}
+
+const partsOf = (members: ReadonlySet<PointMember>, around: (text: string) => string): PointFormatter['rows'] => {
+  const text = partialRowJson(members)
+  return (rows, from, to) => eachRow(rows, from, to, (row, trackerId) => around(text(rows, row, trackerId)))
 }
 
 const geojson = (members: Members, nameOf: NameOf): PointFormatter => {

@@ -83,6 +83,13 @@ export const optionalJson = (rows: PointRows, row: number): string => {
   if ((flags & HAS_SPEED) !== 0) text += `,"speed":${rows.speed[row] / 100}`
   if ((flags & HAS_HEADING) !== 0) text += `,"heading":${rows.heading[row] / 10}`
   if ((flags & HAS_BATTERY) !== 0) text += `,"battery":${rows.battery[row] / 100}`
+  return text + wordsJson(rows, row)
+}
+
+/** What of it is no number. */
+export const wordsJson = (rows: PointRows, row: number): string => {
+  const flags = rows.flags[row]
+  let text = ''
   if ((flags & TRIP_START) !== 0) text += ',"trip":"start"'
   if ((flags & TRIP_FINISH) !== 0) text += ',"trip":"finish"'
   if (rows.attributes[row] !== '') text += `,"attributes":${rows.attributes[row]}`

@@ -1,0 +1,162 @@
+import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_FINISH, TRIP_START } from '../events.ts'
+import { rowJson, wordsJson } from './point-json.ts'
+import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
+
+/** Bytes of a row beside its attributes, at most. */
+const ROW_BYTES_MAX = 512
+/** Bytes of a character of attributes as UTF-8, at most. */
+const CHARACTER_BYTES_MAX = 3
+const ID_LENGTH = 36
+const BASE36_DIGITS = 8
+/** Times whose base 36 has that many digits, from 1972 to 2059: others are written as text. */
+const TIME_MIN = 36 ** 7
+const TIME_MAX = 36 ** 8
+const MINUTE_MS = 60_000
+const WORDS = TRIP_START | TRIP_FINISH
+
+const ZERO = 48
+const MINUS = 45
+const POINT = 46
+const encoder = new TextEncoder()
+const BASE36 = encoder.encode('0123456789abcdefghijklmnopqrstuvwxyz')
+const LNG = encoder.encode(',"lng":')
+const ACCURACY = encoder.encode(',"accuracy":')
+const ALTITUDE = encoder.encode(',"altitude":')
+const SPEED = encoder.encode(',"speed":')
+const HEADING = encoder.encode(',"heading":')
+const BATTERY = encoder.encode(',"battery":')
+
+/**
+ * Writes rows of history as JSON, as `rowJson` does, straight into bytes: rows of a tracker differ in few places of what
+ * comes before their latitude, so that is copied and put right. A day of a tracker is made of little else.
+ */
+export class PointJsonBytes {
+  private bytes = new Uint8Array(64 * 1024)
+  private at = 0
+  /** What comes before the latitude, as of the row before. */
+  private head: Uint8Array = new Uint8Array(0)
+  private trackerId = ''
+  private minute = Number.NaN
+
+  /** Rows with `before` before the first one, `between` between two and `after` the last one; valid until the next call. */
+  write(rows: PointRows, from: number, to: number, before: string, between: string, after: string): Uint8Array {
+    this.at = 0
+    this.reserve(before.length + after.length)
+    this.ascii(before)
+    for (let row = from; row < to; row++) {
+      this.reserve(ROW_BYTES_MAX + rows.attributes[row].length * CHARACTER_BYTES_MAX + between.length + after.length)
+      if (row > from) this.ascii(between)
+      if (row === from || !sameTracker(rows, row - 1, rows, row)) this.begin(trackerIdAt(rows, row))
+      this.row(rows, row)
+    }
+    this.ascii(after)
+    return this.bytes.subarray(0, this.at)
+  }
+
+  private begin(trackerId: string): void {
+    if (trackerId === this.trackerId) return
+    this.trackerId = trackerId
+    this.minute = Number.NaN
+  }
+
+  private row(rows: PointRows, row: number): void {
+    const time = rows.recordedAt[row]
+    if (!(time >= TIME_MIN && time < TIME_MAX)) return this.text(rowJson(rows, row, this.trackerId))
+    this.setTime(time)
+    this.bytes.set(this.head, this.at)
+    this.at += this.head.length
+    this.decimal(rows.lat[row], 7)
+    this.copy(LNG)
+    this.decimal(rows.lng[row], 7)
+    const flags = rows.flags[row]
+    if ((flags & HAS_ACCURACY) !== 0) this.member(ACCURACY, rows.accuracy[row], 2)
+    if ((flags & HAS_ALTITUDE) !== 0) this.member(ALTITUDE, rows.altitude[row], 2)
+    if ((flags & HAS_SPEED) !== 0) this.member(SPEED, rows.speed[row], 2)
+    if ((flags & HAS_HEADING) !== 0) this.member(HEADING, rows.heading[row], 1)
+    if ((flags & HAS_BATTERY) !== 0) this.member(BATTERY, rows.battery[row], 2)
+    if ((flags & WORDS) !== 0 || rows.attributes[row] !== '') this.text(wordsJson(rows, row))
+    this.bytes[this.at++] = 125 // }
+  }
+
+  /** Puts the time into the head: as digits of the id, and as RFC 3339. */
+  private setTime(time: number): void {
+    const minute = Math.floor(time / MINUTE_MS)
+    if (minute !== this.minute) {
+      this.minute = minute
+      const start = new Date(minute * MINUTE_MS).toISOString().slice(0, 17)
+      const id = this.trackerId
+      this.head = encoder.encode(
+        `{"_id":"${id}.${'0'.repeat(BASE36_DIGITS)}","trackerId":"${id}","recordedAt":"${start}00.000Z","lat":`,
+      )
+    }
+    const { head } = this
+    let at = 8 + ID_LENGTH + 1 + BASE36_DIGITS
+    const high = Math.floor(time / 36 ** 4)
+    for (let rest = time - high * 36 ** 4, i = 0; i < 4; i++, rest = (rest / 36) | 0) head[--at] = BASE36[rest % 36]
+    for (let rest = high, i = 0; i < 4; i++, rest = (rest / 36) | 0) head[--at] = BASE36[rest % 36]
+    const ms = time - minute * MINUTE_MS
+    const seconds = (ms / 1000) | 0
+    const thousandths = ms - seconds * 1000
+    const end = head.length - '00.000Z","lat":'.length
+    head[end] = ZERO + ((seconds / 10) | 0)
+    head[end + 1] = ZERO + (seconds % 10)
+    head[end + 3] = ZERO + ((thousandths / 100) | 0)
+    head[end + 4] = ZERO + (((thousandths / 10) | 0) % 10)
+    head[end + 5] = ZERO + (thousandths % 10)
+  }
+
+  private member(name: Uint8Array, value: number, places: number): void {
+    this.copy(name)
+    this.decimal(value, places)
+  }
+
+  /** A whole number of the last of so many places behind the point: the shortest decimals. */
+  private decimal(value: number, places: number): void {
+    const { bytes } = this
+    let left = value
+    if (left < 0) {
+      bytes[this.at++] = MINUS
+      left = -left
+    }
+    let cut = 0
+    while (cut < places && left % 10 === 0) {
+      left /= 10
+      cut++
+    }
+    const behind = places - cut
+    const digits = Math.max(behind + 1, digitsOf(left))
+    let at = this.at + digits + (behind > 0 ? 1 : 0)
+    this.at = at
+    for (let i = 0; i < digits; i++) {
+      if (i === behind && behind > 0) bytes[--at] = POINT
+      const rest = Math.floor(left / 10)
+      bytes[--at] = ZERO + (left - rest * 10)
+      left = rest
+    }
+  }
+
+  private text(text: string): void {
+    this.at += encoder.encodeInto(text, this.bytes.subarray(this.at)).written
+  }
+
+  private ascii(text: string): void {
+    for (let i = 0; i < text.length; i++) this.bytes[this.at++] = text.charCodeAt(i)
+  }
+
+  private copy(part: Uint8Array): void {
+    for (let i = 0; i < part.length; i++) this.bytes[this.at++] = part[i]
+  }
+
+  private reserve(bytes: number): void {
+    if (this.at + bytes <= this.bytes.length) return
+    const larger = new Uint8Array(Math.max(this.at + bytes, this.bytes.length * 2))
+    larger.set(this.bytes.subarray(0, this.at))
+    this.bytes = larger
+  }
+}
+
+const digitsOf = (value: number): number => {
+  let digits = 1
+  for (let bound = 10; value >= bound; bound *= 10) digits++
+  return digits
+}
