@@ -106,8 +106,9 @@ const FOLLOWED = answered(
     ]),
     trail: { type: 'array', items: { type: 'array', items: NUMBER }, description: 'Longitude first, oldest first.' },
     eta: answered(undefined, { at: DATE_TIME, distanceMeters: NUMBER }),
+    visitsBefore: { type: 'integer', description: 'Stops of its route before this one that are not done.' },
   },
-  ['task', 'position', 'trail', 'eta'],
+  ['task', 'position', 'trail', 'eta', 'visitsBefore'],
 )
 
 const ANSWER = {
@@ -120,6 +121,7 @@ const ANSWER = {
       task: { title: 'Deliver 3 parcels', state: 'inProgress', lat: 52.23, lng: 20.98 },
       position: { lat: 52.22, lng: 21.01, heading: 270, speed: 8.3, recordedAt: '2026-11-20T08:40:00.000Z' },
       eta: { at: '2026-11-20T08:45:12.000Z', distanceMeters: 2_989 },
+      visitsBefore: 0,
     },
   },
 }

@@ -1,15 +1,14 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { toE7 } from '../../geo/coordinates.ts'
-import { distanceMeters } from '../../geo/distance.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
-import { formatTime } from '../../kit/http/request-context.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
 import { LATEST_POSITIONS, type LatestPositionRow, positionOf } from '../locations/views.ts'
 import { TASKS, type TaskRow } from '../tasks/views.ts'
 import { TRACKERS_TABLE } from '../trackers/views.ts'
-import { speedAlong, type Tracks } from './track.ts'
+import { type Arrival, arrivalAt, visitsBefore } from './arrival.ts'
+import type { Roads } from './roads.ts'
+import type { Tracks } from './track.ts'
 import { endOfShare, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow, tokenHashOf } from './views.ts'
 
 /** All that somebody who follows a share is told. */
@@ -19,7 +18,9 @@ export interface Followed {
   position?: { lat: number; lng: number; heading?: number; speed?: number; recordedAt: string }
   /** Longitude first. */
   trail?: [number, number][]
-  eta?: { at: string; distanceMeters: number }
+  eta?: Arrival
+  /** Stops of the route before this one. */
+  visitsBefore?: number
 }
 
 /** A share that has not ended, with what it shows. */
@@ -33,15 +34,13 @@ export interface FollowServices {
   tables: Pick<TableStore, 'get' | 'getMany' | 'find'>
   keyring: Keyring
   tracks: Tracks
+  /** Left out: arrivals are told from great circles. */
+  roads?: Roads
 }
 
 /** Trackers of one person that are looked at. */
 const TRACKERS_MAX = 50
 const LAST_MINUTES_MS = 10 * 60_000
-/** Whoever stands, or was not seen moving, is taken to go on at this speed, m/s. */
-const USUAL_SPEED = 8
-const SLOW_SPEED = 1.5
-const ROADS_FACTOR = 1.3
 
 /** The share of a token; undefined for one that ended, was deleted, or never was. */
 export const findShare = async (
@@ -67,9 +66,11 @@ export const findShare = async (
 /** What a share shows now. Where the history does not answer, trail and arrival are left out. */
 export const followedBy = async (services: FollowServices, open: OpenShare, now: number): Promise<Followed> => {
   const { organization, task } = open
+  const before = task && (await visitsBefore(services.tables, task))
   const shown = {
     organization: { name: organization.name as string, logo: (organization.logo as string | undefined) ?? null },
     ...(task !== undefined && { task: taskShown(task) }),
+    ...(before !== undefined && { visitsBefore: before }),
   }
   const seen = await newestOf(services, open)
   if (seen === undefined) return shown
@@ -145,21 +146,19 @@ const trailOf = async (
 }
 
 const etaOf = async (
-  { tracks }: FollowServices,
+  { tracks, roads }: FollowServices,
   { share, task }: OpenShare,
   { row, since }: Seen,
   now: number,
 ): Promise<Followed['eta']> => {
   if (task?.lat === undefined || task.lng === undefined) return undefined
   const { organizationId, _id } = share
-  const from = Math.max(since, now - LAST_MINUTES_MS)
-  const question = { organizationId, trackerId: row.trackerId, from, to: now }
-  const points = await answered(() => tracks.read(`speed ${_id} ${row.trackerId} ${since}`, question))
-  const lately = speedAlong(points ?? []) ?? 0
-  const speed = lately < SLOW_SPEED ? USUAL_SPEED : lately
-  const meters = distanceMeters(row.lng, row.lat, toE7(task.lng), toE7(task.lat)) * ROADS_FACTOR
-  const at = Math.max(now, row.recordedAt + (meters / speed) * 1000)
-  return { at: formatTime(Math.round(at)), distanceMeters: Math.round(meters) }
+  const name = `${_id} ${row.trackerId} ${since}`
+  const goal = { lat: task.lat, lng: task.lng }
+  return arrivalAt(goal, row, { now, roads, name: `${name} ${goal.lat} ${goal.lng}` }, () => {
+    const from = Math.max(since, now - LAST_MINUTES_MS)
+    return answered(() => tracks.read(`speed ${name}`, { organizationId, trackerId: row.trackerId, from, to: now }))
+  })
 }
 
 /** What the history answers; undefined while it does not, for the rest can be shown without. */

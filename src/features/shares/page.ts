@@ -75,7 +75,7 @@ ${body}
 </html>
 `
 
-const factsOf = ({ task, position, eta }: Followed, words: Words, reader: Reader): string => {
+const factsOf = ({ task, position, eta, visitsBefore }: Followed, words: Words, reader: Reader): string => {
   const time = timesFor(reader)
   const facts: [string, string][] = []
   const isOpen = task !== undefined && task.state !== 'finished' && task.state !== 'cancelled'
@@ -85,6 +85,8 @@ const factsOf = ({ task, position, eta }: Followed, words: Words, reader: Reader
     facts.push([words.arrival, time(eta.at)])
     facts.push([words.distance, distanceText(eta.distanceMeters, reader.language)])
   }
+  if (visitsBefore !== undefined && visitsBefore > 0)
+    facts.push([words.stopsBefore, new Intl.NumberFormat(reader.language).format(visitsBefore)])
   if (position !== undefined) facts.push([words.seen, time(position.recordedAt)])
   const list = facts.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('\n')
   const none = position === undefined && (task === undefined || task.state === 'inProgress')

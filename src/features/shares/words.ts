@@ -5,6 +5,8 @@ export interface Words {
   window: string
   arrival: string
   distance: string
+  /** Before a number. */
+  stopsBefore: string
   seen: string
   noPosition: string
   refreshes: string
@@ -20,6 +22,7 @@ const en: Words = {
   window: 'Expected between',
   arrival: 'Arrival at about',
   distance: 'Distance',
+  stopsBefore: 'Stops before',
   seen: 'Last seen',
   noPosition: 'There is no position at the moment.',
   refreshes: 'This page updates itself.',
@@ -41,6 +44,7 @@ const pl: Words = {
   window: 'Spodziewane między',
   arrival: 'Przybycie około',
   distance: 'Odległość',
+  stopsBefore: 'Przystanki przed',
   seen: 'Ostatnia pozycja',
   noPosition: 'W tej chwili nie ma pozycji.',
   refreshes: 'Strona odświeża się sama.',
@@ -56,6 +60,7 @@ const de: Words = {
   window: 'Erwartet zwischen',
   arrival: 'Ankunft gegen',
   distance: 'Entfernung',
+  stopsBefore: 'Stopps davor',
   seen: 'Zuletzt gesehen',
   noPosition: 'Im Moment gibt es keine Position.',
   refreshes: 'Diese Seite aktualisiert sich von selbst.',
@@ -71,6 +76,7 @@ const ar: Words = {
   window: 'متوقع بين',
   arrival: 'الوصول نحو',
   distance: 'المسافة',
+  stopsBefore: 'محطات قبله',
   seen: 'آخر ظهور',
   noPosition: 'لا يوجد موقع حاليًا.',
   refreshes: 'تُحدَّث هذه الصفحة تلقائيًا.',

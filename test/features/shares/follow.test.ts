@@ -1,8 +1,10 @@
 import { type Test, test } from 'tap'
 import { ORGANIZATIONS_TABLE } from '../../../src/features/identity/views.ts'
+import type { TravelTimes } from '../../../src/engines/travel-times.ts'
 import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
 import { drawing } from '../../../src/features/shares/drawing.ts'
 import { findShare, followedBy } from '../../../src/features/shares/follow.ts'
+import { Roads } from '../../../src/features/shares/roads.ts'
 import { endedPage, followPage } from '../../../src/features/shares/page.ts'
 import { speedAlong, type TrackPoint, Tracks } from '../../../src/features/shares/track.ts'
 import { makeShareToken, SHARE_TOKENS, SHARES } from '../../../src/features/shares/views.ts'
@@ -23,7 +25,7 @@ const open = async (t: Test) => {
   const services = await openServices(folderOf(t))
   t.teardown(() => services.close())
   const { tables, keyring } = services
-  const equality = { tasks: [], trackers: ['userId', 'vehicleId'], vehicles: ['userId'] }
+  const equality = { tasks: [], routingResults: [], trackers: ['userId', 'vehicleId'], vehicles: ['userId'] }
   for (const table of [
     SHARE_TOKENS,
     LATEST_POSITIONS,
@@ -49,8 +51,8 @@ const open = async (t: Test) => {
       return history.points
     },
   } as unknown as Tracks
-  const follow = async (minutes: number) => {
-    const given = { tables, keyring, tracks }
+  const follow = async (minutes: number, roads?: Roads) => {
+    const given = { tables, keyring, tracks, ...(roads && { roads }) }
     const found = await findShare(given, token, START + minutes * MINUTE_MS)
     return found && followedBy(given, found, START + minutes * MINUTE_MS)
   }
@@ -135,6 +137,74 @@ test('an arrival is at the speed of the last minutes, and nothing of it when the
     t.ok(Math.abs(Date.parse(followed?.eta?.at ?? '') - START - 10 * MINUTE_MS - (meters / speed) * 1000) < 2_000)
     t.equal(followed?.trail?.length, fails ? undefined : points.length)
   }
+})
+
+test('an arrival is by road where there is a server of roads, which many ask once', async (t) => {
+  const { shared, task, position, put, follow } = await open(t)
+  await shared({ taskId: 't' })
+  await put('trackers', 'phone', { userId: 'ada' })
+  await position('phone', 10, 52)
+  await task({ state: 'inProgress', startedAt: at(0), startedBy: 'ada', lat: 52.5, lng: 21 })
+  const clock = new FakeClock(START)
+  const asked: unknown[] = []
+  let answer: () => Promise<Awaited<ReturnType<TravelTimes['table']>>>
+  const road = (meters: number, seconds: number) => async () => ({
+    distances: Float32Array.of(0, meters, meters, 0),
+    durations: Float32Array.of(0, seconds, seconds, 0),
+  })
+  const roads = new Roads({ table: (places) => (asked.push(places), answer()) }, clock)
+  answer = road(70_000, 3_600)
+  const all = await Promise.all(Array.from({ length: 20 }, () => follow(10, roads)))
+  t.same(all[19]?.eta, { at: at(70), distanceMeters: 70_000 })
+  t.same(asked, [
+    [
+      { lat: 52, lng: 21 },
+      { lat: 52.5, lng: 21 },
+    ],
+  ])
+  const crow = (await follow(10))?.eta
+  t.not(crow?.distanceMeters, 70_000)
+  for (const [without, why] of [
+    [road(1e9, 1e9), 'no road leads there'],
+    [() => Promise.reject(new Failure('engine_down')), 'the server is away'],
+  ] as const) {
+    clock.advance(10_000)
+    answer = without
+    t.same((await follow(10, roads))?.eta, crow, why)
+  }
+  t.equal(asked.length, 3)
+})
+
+test('whoever waits for a parcel is told how many stops of its route come before', async (t) => {
+  const { shared, task, put, follow } = await open(t)
+  await shared({ taskId: 't' })
+  const stop = (id: string, row: object) => put('tasks', id, { routingResultId: 'r', updatedAt: at(0), ...row })
+  const inRoute = { routingResultId: 'r', assigneeIds: ['ada'], state: 'assigned' }
+  const visits = ['a', 'b', 'gone', 't', 'c'].map((taskId) => ({ taskId }))
+  await put('routingResults', 'r', {
+    routes: [
+      { userId: 'bob', visits: [{ taskId: 'x' }] },
+      { userId: 'ada', visits },
+    ],
+  })
+  for (const id of ['a', 'b', 'c', 'x']) await stop(id, { state: 'assigned' })
+  await task({ assigneeIds: ['ada'] })
+  t.notOk('visitsBefore' in ((await follow(0)) ?? {}), 'in no route')
+  await task(inRoute)
+  t.equal((await follow(0))?.visitsBefore, 2, 'neither the other route, nor what is deleted, nor what comes after')
+  await stop('a', { state: 'finished' })
+  t.equal((await follow(0))?.visitsBefore, 1)
+  await stop('b', { state: 'assigned', routingResultId: 'later' })
+  t.equal((await follow(0))?.visitsBefore, 0, 'one that went to another route')
+  await task({ ...inRoute, assigneeIds: ['bob'] })
+  t.equal((await follow(0))?.visitsBefore, undefined, 'given to somebody else since')
+  await task({ ...inRoute, state: 'finished', finishedAt: at(0) })
+  t.equal((await follow(0))?.visitsBefore, undefined, 'done')
+  const page = followPage(
+    { organization: { name: 'C', logo: null }, task: { title: 'T', state: 'assigned' }, visitsBefore: 3 },
+    { language: 'en', timeZone: 'UTC' },
+  )
+  t.match(page, '<dt>Stops before</dt><dd>3</dd>')
 })
 
 test('many who follow one share ask the history once in ten seconds, and again after a failure', async (t) => {
