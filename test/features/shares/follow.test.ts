@@ -152,7 +152,11 @@ test('an arrival is by road where there is a server of roads, which many ask onc
     distances: Float32Array.of(0, meters, meters, 0),
     durations: Float32Array.of(0, seconds, seconds, 0),
   })
-  const roads = new Roads({ table: (places) => (asked.push(places), answer()) }, clock)
+  const table = (places: unknown) => {
+    asked.push(places)
+    return answer()
+  }
+  const roads = new Roads({ table }, clock)
   answer = road(70_000, 3_600)
   const all = await Promise.all(Array.from({ length: 20 }, () => follow(10, roads)))
   t.same(all[19]?.eta, { at: at(70), distanceMeters: 70_000 })
