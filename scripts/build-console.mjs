@@ -7,7 +7,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 const SOURCE = 'src/console'
 const TARGET = 'dist/console'
-const PACKAGES = ['svelte', 'esbuild', 'maplibre-gl', 'uplot', 'uqr']
+const PACKAGES = ['svelte', 'esbuild', 'maplibre-gl', 'pmtiles', 'uplot', 'uqr']
 const MAPLIBRE = 'node_modules/maplibre-gl/dist'
 const COMPRESSED = /\.(js|css|svg|json)$/
 const BROTLI_QUALITY = 9

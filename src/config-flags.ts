@@ -60,6 +60,8 @@ export const FLAGS: readonly Flag[] = [
   { name: 'cors-origins', default: '', meaning: 'origins that browsers may call from, comma-separated' },
   { name: 'addon-origin', default: '', meaning: 'separate origin for add-on files, served by this service' },
   { name: 'map', default: '', meaning: 'PMTiles archive of streets that maps show' },
+  { name: 'map-style', default: '', meaning: 'address of a MapLibre style that maps show in place of the shipped one' },
+  { name: 'map-origins', default: '', meaning: 'origins that this style loads tiles, fonts and images from' },
   { name: 'metrics-token', default: '', meaning: 'bearer token that /metrics requires; without it, loopback only' },
   { name: 'stale-after', default: '5m', meaning: 'age of the last point after which a tracker is stale' },
   { name: 'offline-after', default: '1h', meaning: 'age of the last point after which a tracker is offline' },

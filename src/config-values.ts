@@ -118,6 +118,18 @@ export const addonOriginOf = (text: string | undefined): string | undefined => {
   throw new ConfigError(`--addon-origin must be an origin such as https://addons.example.com, not "${text}"`)
 }
 
+export const mapStyleOf = (text: string | undefined): string | undefined => {
+  if (text === undefined || (/^https?:\/\//.test(text) && URL.canParse(text) && new URL(text).username === ''))
+    return text
+  throw new ConfigError(`--map-style must be an address such as https://tiles.example.com/style.json, not "${text}"`)
+}
+
+/** They become part of a header: nothing but origins may. */
+export const mapOriginOf = (text: string): string => {
+  if (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text) return text
+  throw new ConfigError(`--map-origins must be origins such as https://tiles.example.com, not "${text}"`)
+}
+
 /** Whether only this machine can reach a listening address. */
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))

@@ -9,6 +9,8 @@ import {
   ConfigError,
   domainOf,
   isLoopback,
+  mapOriginOf,
+  mapStyleOf,
   mqttOf,
   originOf,
   publicUrlOf,
@@ -47,6 +49,10 @@ export interface Config {
   addonOrigin: string | undefined
   /** A PMTiles archive of streets for maps. */
   mapPath: string | undefined
+  /** Address of a style that maps show in place of the shipped one. */
+  mapStyleUrl: string | undefined
+  /** Origins that the style needs beside its own. */
+  mapOrigins: readonly string[]
   metricsToken: string | undefined
   staleAfterMs: number
   offlineAfterMs: number
@@ -114,6 +120,8 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     corsOrigins: read.list('cors-origins').map(originOf),
     addonOrigin: addonOriginOf(read.given('addon-origin')),
     mapPath: mapOf(read.given('map')),
+    mapStyleUrl: mapStyleOf(read.given('map-style')),
+    mapOrigins: read.list('map-origins').map(mapOriginOf),
     metricsToken: read.given('metrics-token'),
     staleAfterMs: read.duration('stale-after'),
     offlineAfterMs: atLeast(

@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { isLoopback } from '../config-values.ts'
-import { version } from './version.ts'
+import { version } from '../kit/operations/version.ts'
 
 /** Says in plain words where to look and how to sign in, for whoever sits at the terminal. */
 export const banner = (url: string, dataPath: string, signIn: string): string =>

@@ -5,7 +5,7 @@ import { ConfigError } from '../config-values.ts'
 import { print } from './print.ts'
 import { sentenceOf } from './sentence.ts'
 import { stopSignal } from './stop-signal.ts'
-import { version } from './version.ts'
+import { version } from '../kit/operations/version.ts'
 
 const USAGE = `waymark: real-time location streaming and field operations
 

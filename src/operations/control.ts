@@ -67,7 +67,8 @@ const backUpRunning = async (services: OperationServices, folder: string): Promi
   return reportOf(await backUp({ ...services, keysPath: config.keysPath, logId: origin.logId }, folder))
 }
 
-const worstByConsumer = (
+/** Partitions of one consumer together. */
+export const worstByConsumer = (
   lags: readonly Pick<Lag, 'consumer' | 'events' | 'seconds'>[],
 ): Pick<Lag, 'consumer' | 'events' | 'seconds'>[] => {
   const worst = new Map<string, Pick<Lag, 'consumer' | 'events' | 'seconds'>>()

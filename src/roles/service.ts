@@ -4,11 +4,13 @@ import type { Lag } from '../kit/consumers/follower.ts'
 import { tablesOf } from '../kit/consumers/projection.ts'
 import { EngineHealth } from '../kit/operations/engine-health.ts'
 import { operationsRoutes } from '../kit/operations/operations-routes.ts'
+import { version } from '../kit/operations/version.ts'
 import { type DemoLogin, pageRoutes } from '../web/page.ts'
 import { LATEST_POSITIONS, LATEST_TRACKERS } from '../features/locations/views.ts'
 import { openApi } from './api.ts'
 import { closeAll } from '../operations/close-all.ts'
 import { controlOf, type ControlRequest } from '../operations/control.ts'
+import { systemRoute } from '../operations/system.ts'
 import { openDevices } from './devices.ts'
 import { openDispatcher } from './dispatcher.ts'
 import { openDoor } from './door.ts'
@@ -51,6 +53,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
   parts.services.logger.info('starting', { url: port.url })
   const services = roleServices(parts, parts.config.publicUrl ?? port.url)
   const { log, tables, history, files, clock, logger, metrics, feeds, projections, config } = services
+  const startedAt = clock.now()
   const health = new EngineHealth({ engines: { log, tables, history, files }, metrics, clock })
   const roles: Role[] = []
   const stopping = new AbortController()
@@ -74,7 +77,12 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       routes: [
         ...roles.flatMap(({ routes = [] }) => routes),
         ...operationsRoutes({ metrics, health, isReady: () => isReady }),
-        ...(config.roles.includes('api') ? pageRoutes(() => demoLogin, config) : []),
+        ...(config.roles.includes('api')
+          ? [
+              ...pageRoutes(() => demoLogin, config),
+              systemRoute({ ...services, health, lags, version: version(), startedAt }),
+            ]
+          : []),
       ],
       channels: roles.flatMap(({ channels = [] }) => channels),
     })

@@ -8,10 +8,15 @@ const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
 /** What `scripts/build-console.mjs` makes of src/console. */
 const CONSOLE = fileURLToPath(new URL('../../console/', import.meta.url))
 
-/** Nothing from outside, no inline code; the console works in files of its own and sets styles by script. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-const HEADERS = { 'content-security-policy': POLICY, 'referrer-policy': 'no-referrer' }
+/** Nothing from outside but the map's, no inline code; the console works in files of its own and sets styles by script. */
+const policyOf = (mapOrigins: readonly string[]): string => {
+  const more = mapOrigins.map((origin) => ` ${origin}`).join('')
+  return `default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:${more}; connect-src 'self'${more}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+}
+const headersOf = (mapOrigins: readonly string[]) => ({
+  'content-security-policy': policyOf(mapOrigins),
+  'referrer-policy': 'no-referrer',
+})
 
 /** What links in mails lead to, by the operation that shows it. */
 const ACCOUNT_PAGES = {
@@ -33,21 +38,21 @@ export interface DemoLogin {
   isPublic: boolean
 }
 
-/** Ages of trackers by which the console tells their state. */
-export interface TrackerAges {
+/** What the console is told with its page. */
+export interface PageSettings {
+  /** Ages of trackers by which it tells their state. */
   staleAfterMs: number
   offlineAfterMs: number
+  /** An archive of streets, where there is one. */
+  mapPath: string | undefined
+  mapStyleUrl: string | undefined
+  /** Origins that the style needs beside its own. */
+  mapOrigins: readonly string[]
 }
 
 /** The console at `/`: it uses the public API alone. `demoLogin` fills its form in while the demo runs. */
-export const pageRoutes = (demoLogin: () => DemoLogin | undefined, ages: TrackerAges): Route[] => [
-  fileRoute('/', 'getPage', 'text/html; charset=utf-8', ({ isLocal }) => {
-    const login = demoLogin()
-    return pageWith(ages, login !== undefined && (login.isPublic || isLocal) ? login : undefined)
-  }),
-  ...(existsSync(`${CONSOLE}assets`)
-    ? [staticFiles({ folder: `${CONSOLE}assets`, path: '/assets', operationId: 'getPageAsset', headers: HEADERS })]
-    : []),
+export const pageRoutes = (demoLogin: () => DemoLogin | undefined, settings: PageSettings): Route[] => [
+  ...consoleRoutes(demoLogin, settings),
   ...Object.entries(ACCOUNT_PAGES).map(([path, operationId]) => ({
     ...fileRoute(path, operationId, 'text/html; charset=utf-8', () => accountPage),
     summary: 'A page that links in mails lead to',
@@ -57,6 +62,28 @@ export const pageRoutes = (demoLogin: () => DemoLogin | undefined, ages: Tracker
     const bytes = readFileSync(file)
     return fileRoute(path, operationId, type, () => bytes)
   }),
+]
+
+const consoleRoutes = (demoLogin: () => DemoLogin | undefined, settings: PageSettings): Route[] => {
+  const { mapStyleUrl, mapOrigins } = settings
+  // The worker that loads tiles goes by the policy of its own file.
+  const headers = headersOf(mapStyleUrl === undefined ? mapOrigins : withOrigin(mapOrigins, mapStyleUrl))
+  const page = fileRoute(
+    '/',
+    'getPage',
+    'text/html; charset=utf-8',
+    ({ isLocal }) => {
+      const login = demoLogin()
+      return pageWith(settings, login !== undefined && (login.isPublic || isLocal) ? login : undefined)
+    },
+    headers,
+  )
+  if (!existsSync(`${CONSOLE}assets`)) return [page]
+  return [page, staticFiles({ folder: `${CONSOLE}assets`, path: '/assets', operationId: 'getPageAsset', headers })]
+}
+
+const withOrigin = (origins: readonly string[], url: string): string[] => [
+  ...new Set([new URL(url).origin, ...origins]),
 ]
 
 const accountPage = readFileSync(`${HERE}account.html`)
@@ -70,9 +97,13 @@ const page = existsSync(`${CONSOLE}index.html`)
   ? readFileSync(`${CONSOLE}index.html`, 'utf8')
   : '<!doctype html><title>Waymark</title><p>The console has not been built: run npm run build, and start again.</p>'
 
-const pageWith = ({ staleAfterMs, offlineAfterMs }: TrackerAges, login: DemoLogin | undefined): Buffer => {
+const pageWith = (
+  { staleAfterMs, offlineAfterMs, mapPath, mapStyleUrl }: PageSettings,
+  login: DemoLogin | undefined,
+): Buffer => {
   const demoLogin = login && { email: login.email, password: login.password }
-  const content = JSON.stringify({ staleAfterMs, offlineAfterMs, demoLogin })
+  const hasStreets = mapPath !== undefined
+  const content = JSON.stringify({ staleAfterMs, offlineAfterMs, demoLogin, hasStreets, mapStyleUrl })
     .replaceAll('&', '&amp;')
     .replaceAll('"', '&quot;')
     .replaceAll('<', '&lt;')
@@ -84,6 +115,7 @@ const fileRoute = (
   operationId: string,
   type: string,
   bytes: (request: { isLocal: boolean }) => Buffer,
+  headers = headersOf([]),
 ): Route =>
   route({
     method: 'GET',
@@ -96,7 +128,7 @@ const fileRoute = (
     answers: { 200: { description: 'The file', contentType: type } },
     handler: async (request) => ({
       headers: {
-        ...HEADERS,
+        ...headers,
         'content-type': type,
         'cache-control': 'no-cache',
       },

@@ -57,6 +57,11 @@ test('what cannot be used names the flag and what was expected', async (t) => {
     [['--webhook-allow', '127.0.0.0/8,10.0.0.0/33'], /--webhook-allow .* not "10\.0\.0\.0\/33"/],
     [['--cors-origins', 'https://map.example.com/'], /--cors-origins .* not "https:\/\/map\.example\.com\/"/],
     [['--staff', '@example.com'], /--staff/],
+    [['--map-style', 'streets.json'], /--map-style must be an address .* not "streets\.json"/],
+    [['--map-style', 'https://a:b@tiles.example.com/style.json'], /--map-style/],
+    [['--map-origins', 'https://tiles.example.com/'], /--map-origins must be origins/],
+    [['--map-origins', '*'], /--map-origins/],
+    [['--map-origins', "https://tiles.example.com;script-src 'unsafe-inline'"], /--map-origins/],
     [
       ['--smtp', 'pop3://ada:hunter2@example.com'],
       /^--smtp must be file:<folder>, smtp:\/\/host:port or smtps:\/\/host:port$/,

@@ -179,7 +179,7 @@ test('a roll that is cut short is done again, other rules roll up all anew, and 
     ping: history.ping.bind(history),
     close: history.close.bind(history),
     command: async (sql, parameters) => {
-      if (sql.includes('INTO point_steps_state') && ++died === 2) throw new Error('killed')
+      if (sql.includes('INTO point_rollup_state') && ++died === 2) throw new Error('killed')
       await history.command(sql, parameters)
     },
   }

@@ -36,6 +36,7 @@ export interface CallAnswer {
   headers: { [name: string]: string }
   /** Of an answer that comes as a stream. */
   stream?: AsyncIterable<Uint8Array | string>
+  raw?: string | Uint8Array
   /** Of an answer that is a page. */
   text?: string
   /** False when what follows the write did not come in time. */
@@ -100,6 +101,7 @@ export const routeCaller = ({
         },
         headers: reply.headers ?? {},
         stream: reply.stream,
+        raw: reply.raw,
         text: typeof reply.raw === 'string' ? reply.raw : undefined,
         applied: isApplied,
       }

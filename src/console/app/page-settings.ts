@@ -4,6 +4,10 @@ interface PageSettings {
   demoLogin?: { email: string; password: string }
   staleAfterMs: number
   offlineAfterMs: number
+  /** The service has an archive of streets. */
+  hasStreets?: boolean
+  /** A style of the operator's in place of the shipped ground. */
+  mapStyleUrl?: string
 }
 
 const DEFAULTS: PageSettings = { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 }

@@ -1,27 +1,40 @@
 // The ground below everything: the base map that the service ships. Its tiles hold land, water, borders, countries and cities.
-import type { LayerSpecification, SourceSpecification } from 'maplibre-gl'
+import type { LayerSpecification, SourceSpecification, StyleSpecification } from 'maplibre-gl'
 import type { Palette } from './palette.ts'
 
 /** Tiles end here; nearer, the map shows the last ones larger. */
 const ZOOM_MAX = 6
-export const FONT = ['system-ui', 'sans-serif']
+const FONT = ['system-ui', 'sans-serif']
 
-export const groundSource = (): SourceSpecification => ({
+/** What lies below all that is the reader's own. */
+export interface Ground {
+  sources: StyleSpecification['sources']
+  layers(palette: Palette): LayerSpecification[]
+  /** Names of the ground, above the traces. */
+  labels(palette: Palette): LayerSpecification[]
+  /** Of names on the map; fonts come from the reader's machine unless a style names where to load them from. */
+  font: string[]
+  /** Fonts and images of a style. */
+  rest?: Pick<StyleSpecification, 'glyphs' | 'sprite'>
+}
+
+const baseSource = (): SourceSpecification => ({
   type: 'vector',
   tiles: [`${location.origin}/api/v3/tiles/base/{z}/{x}/{y}`],
   maxzoom: ZOOM_MAX,
   attribution: 'Natural Earth · GeoNames, CC BY 4.0',
 })
 
-const label = (
+export const label = (
   id: string,
   layer: string,
   palette: Palette,
-  more: { filter?: unknown; minzoom?: number; maxzoom?: number; size: unknown; bold?: boolean },
+  more: { filter?: unknown; minzoom?: number; maxzoom?: number; size: unknown; bold?: boolean; isAlong?: boolean },
+  source = 'base',
 ): LayerSpecification =>
   ({
     id,
-    source: 'base',
+    source,
     'source-layer': layer,
     type: 'symbol',
     ...(more.filter !== undefined && { filter: more.filter }),
@@ -32,6 +45,7 @@ const label = (
       'text-font': FONT,
       'text-size': more.size,
       'text-max-width': 8,
+      ...(more.isAlong && { 'symbol-placement': 'line' }),
       ...(layer === 'cities' && { 'symbol-sort-key': ['-', ['get', 'population']] }),
       ...(layer === 'countries' && { 'text-transform': 'uppercase', 'text-letter-spacing': 0.12 }),
     },
@@ -42,7 +56,7 @@ const label = (
     },
   }) as LayerSpecification
 
-export const groundLayers = (palette: Palette): LayerSpecification[] => [
+const baseLayers = (palette: Palette): LayerSpecification[] => [
   { id: 'water', type: 'background', paint: { 'background-color': palette.water } },
   { id: 'land', source: 'base', 'source-layer': 'land', type: 'fill', paint: { 'fill-color': palette.ground } },
   { id: 'lakes', source: 'base', 'source-layer': 'lakes', type: 'fill', paint: { 'fill-color': palette.water } },
@@ -62,11 +76,18 @@ export const groundLayers = (palette: Palette): LayerSpecification[] => [
   },
 ]
 
-/** Names of the ground, above the streets and below all that is the reader's own. */
-export const groundLabels = (palette: Palette): LayerSpecification[] => [
+const baseLabels = (palette: Palette): LayerSpecification[] => [
   label('countries', 'countries', palette, { maxzoom: 7, size: 11 }),
   label('cities', 'cities', palette, {
     size: ['interpolate', ['linear'], ['get', 'population'], 20_000, 11, 3_000_000, 15],
     bold: true,
   }),
 ]
+
+/** The shipped map. */
+export const baseGround: Ground = {
+  sources: { base: baseSource() },
+  layers: baseLayers,
+  labels: baseLabels,
+  font: FONT,
+}

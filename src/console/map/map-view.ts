@@ -8,9 +8,12 @@ import { type Cluster, clustered } from './clusters.ts'
 import { type Fence, fenceFeature } from './fence-features.ts'
 import type { Position } from './geometry.ts'
 import { PALETTES, type Theme } from './palette.ts'
-import { layersOf, type SourceName, styleOf } from './style.ts'
+import { baseGround, type Ground } from './ground.ts'
+import { ownStyleGround } from './own-style.ts'
+import { layersOf, type SourceName, styleOf, TRACES_PATH } from './style.ts'
 import { TrackerLayer } from './tracker-layer.ts'
 
+const OWN_TRACES = `${location.origin}${TRACES_PATH}`
 const CLUSTER_FROM = 300
 const NAMES_MAX = 300
 const NAMES_FROM_ZOOM = 11.5
@@ -22,6 +25,8 @@ export interface MapHandlers {
   onPick(trackerIds: string[]): void
   /** The reader has moved the map: what follows a tracker lets go. */
   onDragged(): void
+  /** Headers of requests for what is the caller's own. */
+  authorization(): { [name: string]: string }
 }
 
 export interface Pointing {
@@ -44,19 +49,25 @@ export class MapView {
   #clusters: Cluster[] = []
   #namesAt = 0
 
-  constructor(container: HTMLElement, theme: Theme, handlers: MapHandlers) {
+  #ground: Ground
+
+  constructor(container: HTMLElement, theme: Theme, ground: Ground, handlers: MapHandlers) {
     maplibregl.setWorkerUrl(MAP_WORKER)
     const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches
     this.#handlers = handlers
+    this.#ground = ground
     this.trackers = new TrackerLayer(PALETTES[theme].trackers, isStill)
     this.map = new maplibregl.Map({
       container,
       center: [15, 50],
       zoom: 3.5,
       attributionControl: false,
-      style: styleOf(PALETTES[theme]),
+      style: styleOf(PALETTES[theme], ground),
+      transformRequest: (url) => ({ url, headers: url.startsWith(OWN_TRACES) ? handlers.authorization() : undefined }),
       fadeDuration: isStill ? 0 : 150,
     })
+    // Tiles that cannot be loaded are asked for again as the map moves; the page says what is lost.
+    this.map.on('error', () => undefined)
     this.map.addControl(new maplibregl.NavigationControl({ visualizePitch: false }), 'bottom-right')
     this.map.addControl(new maplibregl.ScaleControl(), 'bottom-left')
     this.map.addControl(new maplibregl.AttributionControl({ compact: true }), 'bottom-left')
@@ -77,7 +88,7 @@ export class MapView {
 
   setTheme(theme: Theme): void {
     const palette = PALETTES[theme]
-    for (const { id, paint } of layersOf(palette))
+    for (const { id, paint } of layersOf(palette, this.#ground))
       for (const [name, value] of Object.entries(paint ?? {}))
         this.map.setPaintProperty(id, name as never, value as never)
     this.trackers.colors = palette.trackers
@@ -231,5 +242,14 @@ const clusterFeature = ({ slots, lng, lat }: Cluster, index: number): Feature =>
   properties: { index, count: slots.length, name: String(slots.length) },
   geometry: { type: 'Point', coordinates: [lng, lat] },
 })
+
+/** What the operator configured, or what the service ships. */
+export const groundOf = async (settings: { hasStreets?: boolean; mapStyleUrl?: string }): Promise<Ground> => {
+  const { hasStreets, mapStyleUrl } = settings
+  if (mapStyleUrl !== undefined) return (await ownStyleGround(mapStyleUrl)) ?? baseGround
+  if (hasStreets !== true) return baseGround
+  const { streetsGround } = await import('./streets.ts')
+  return (await streetsGround(maplibregl.addProtocol)) ?? baseGround
+}
 
 export const hasWebGl = (): boolean => document.createElement('canvas').getContext('webgl2') !== null

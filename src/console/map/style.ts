@@ -1,10 +1,10 @@
 // What the map is drawn of, light and dark.
 import type { LayerSpecification, StyleSpecification } from 'maplibre-gl'
-import { FONT, groundLabels, groundLayers, groundSource } from './ground.ts'
+import type { Ground } from './ground.ts'
 import type { Palette } from './palette.ts'
 
 const EMPTY = { type: 'FeatureCollection' as const, features: [] }
-export const SOURCES = ['paths', 'fences', 'fence-labels', 'trail', 'draft', 'handles', 'clusters', 'names'] as const
+export const SOURCES = ['fences', 'fence-labels', 'trail', 'draft', 'handles', 'clusters', 'names'] as const
 export type SourceName = (typeof SOURCES)[number]
 
 const ROUND = { 'line-join': 'round', 'line-cap': 'round' } as const
@@ -48,14 +48,14 @@ const fenceLayers = (source: 'fences' | 'draft', color: string): LayerSpecificat
   },
 ]
 
-const text = (id: string, source: string, size: number, palette: Palette, offset: [number, number]) =>
+const text = (id: string, source: string, size: number, palette: Palette, offset: [number, number], font: string[]) =>
   ({
     id,
     source,
     type: 'symbol',
     layout: {
       'text-field': ['get', 'name'],
-      'text-font': FONT,
+      'text-font': font,
       'text-size': size,
       'text-anchor': offset[1] === 0 ? 'center' : 'top',
       'text-offset': offset,
@@ -64,20 +64,29 @@ const text = (id: string, source: string, size: number, palette: Palette, offset
     paint: { 'text-color': palette.text, 'text-halo-color': palette.halo, 'text-halo-width': 1.6 },
   }) as LayerSpecification
 
-/** Layers from the bottom up; trackers come below `clusters`. */
-export const layersOf = (palette: Palette): LayerSpecification[] => [
-  ...groundLayers(palette),
-  {
-    id: 'paths',
-    source: 'paths',
-    type: 'line',
-    layout: ROUND,
-    paint: {
-      'line-color': palette.road,
-      'line-width': ['interpolate', ['linear'], ['zoom'], 9, 0.8, 15, 3],
-    },
+const TRACES_FROM_ZOOM = 4
+const TRACES_TO_ZOOM = 14
+
+/** Where the fleet drove: the streets of a map that has no others. */
+const traces = (palette: Palette): LayerSpecification => ({
+  id: 'traces',
+  source: 'traces',
+  'source-layer': 'traces',
+  type: 'circle',
+  minzoom: TRACES_FROM_ZOOM,
+  paint: {
+    'circle-color': palette.road,
+    'circle-opacity': ['interpolate', ['linear'], ['get', 'count'], 1, 0.45, 16, 0.95],
+    // As wide as a cell, which is as large on the screen from zoom to zoom until the finest are reached.
+    'circle-radius': ['interpolate', ['exponential', 2], ['zoom'], 12, 1.4, 14, 4, 15.5, 8],
   },
-  ...groundLabels(palette),
+})
+
+/** Layers from the bottom up; trackers come below `clusters`. */
+export const layersOf = (palette: Palette, ground: Ground): LayerSpecification[] => [
+  ...ground.layers(palette),
+  traces(palette),
+  ...ground.labels(palette),
   ...fenceLayers('fences', palette.fence),
   {
     id: 'trail',
@@ -86,7 +95,7 @@ export const layersOf = (palette: Palette): LayerSpecification[] => [
     layout: ROUND,
     paint: { 'line-color': ['coalesce', ['get', 'color'], palette.trail], 'line-width': 3.2 },
   },
-  text('fence-labels', 'fence-labels', 12, { ...palette, text: palette.fence }, [0, 0]),
+  text('fence-labels', 'fence-labels', 12, { ...palette, text: palette.fence }, [0, 0], ground.font),
   ...fenceLayers('draft', palette.draft),
   {
     id: 'handles',
@@ -111,15 +120,24 @@ export const layersOf = (palette: Palette): LayerSpecification[] => [
       'circle-stroke-color': palette.halo,
     },
   },
-  text('cluster-counts', 'clusters', 13, { ...palette, text: palette.halo, halo: palette.text }, [0, 0]),
-  text('names', 'names', 11.5, palette, [0, 1.1]),
+  text('cluster-counts', 'clusters', 13, { ...palette, text: palette.halo, halo: palette.text }, [0, 0], ground.font),
+  text('names', 'names', 11.5, palette, [0, 1.1], ground.font),
 ]
 
-export const styleOf = (palette: Palette): StyleSpecification => ({
+export const TRACES_PATH = '/api/v3/tiles/traces/'
+
+export const styleOf = (palette: Palette, ground: Ground): StyleSpecification => ({
   version: 8,
+  ...ground.rest,
   sources: {
-    base: groundSource(),
+    ...ground.sources,
+    traces: {
+      type: 'vector',
+      tiles: [`${location.origin}${TRACES_PATH}{z}/{x}/{y}`],
+      minzoom: TRACES_FROM_ZOOM,
+      maxzoom: TRACES_TO_ZOOM,
+    },
     ...Object.fromEntries(SOURCES.map((name) => [name, { type: 'geojson' as const, data: EMPTY }])),
   },
-  layers: layersOf(palette),
+  layers: layersOf(palette, ground),
 })

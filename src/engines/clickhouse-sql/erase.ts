@@ -2,6 +2,7 @@ import { shardsOf, timeOf } from './layout.ts'
 import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { AUDIT, POINTS, RUNS, TRANSITIONS, TRIPS } from './history-tables.ts'
 import { eraseSteps, markErased, STEPS } from './point-steps.ts'
+import { TRACES } from './traces.ts'
 
 type Store = Pick<HistoryStore, 'command' | 'rows' | 'cluster'>
 
@@ -29,7 +30,7 @@ export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[
   }
   // What is hidden is written out of its parts in the background; without this it stays on the disk until they merge.
   if (erasures.length > 0)
-    for (const table of [POINTS, STEPS, TRANSITIONS, TRIPS, RUNS, AUDIT])
+    for (const table of [POINTS, STEPS, TRACES, TRANSITIONS, TRIPS, RUNS, AUDIT])
       await store.command(`ALTER TABLE ${shardsOf(table, store)} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
 }
 

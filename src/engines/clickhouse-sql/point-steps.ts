@@ -1,12 +1,13 @@
-import type { HistoryErasure, HistoryStore } from '../history-store.ts'
+import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { POINTS } from './history-tables.ts'
-import { createCopied, createTable, type Definition, type Layout, shardsOf, timeOf } from './layout.ts'
+import { createCopied, createTable, type Definition, dropTable, type Layout, shardsOf, timeOf } from './layout.ts'
 import { stepsOf, WAS_NOT_AHEAD } from './legs.ts'
 import { encodeNativeBlock, writeUuid } from './native-block.ts'
 import { besideOf } from './rebuild.ts'
+import { rollTraces, TRACES, traces } from './traces.ts'
 
 /*
- * What the points of a tracker sum up to in each quarter of an hour (docs/decisions/0021). Made from the points and from
+ * What the points of a tracker sum up to in each quarter of an hour (docs/decisions/0021), and the cells that it was in. Made from the points and from
  * nothing else, so they are in no backup and no comparison: where they are missing they are made anew. If other values
  * are to be summed, give the tables other names.
  */
@@ -18,7 +19,7 @@ export const STEPS = 'point_steps'
 /** Steps before `through` whose points have changed, or may: they are summed from the points until they are rolled up again. */
 export const LATE = 'point_steps_late'
 /** Through when steps are rolled up; the row with the highest number counts. */
-export const STEP_STATE = 'point_steps_state'
+export const STEP_STATE = 'point_rollup_state'
 
 const steps: Definition = {
   columns: `
@@ -58,13 +59,18 @@ const late: Definition = {
 }
 
 /** Tables of steps that expire as points do. */
-export const STEP_TABLES = [STEPS, LATE] as const
+export const STEP_TABLES = [STEPS, LATE, TRACES] as const
+/** What is made of points. */
+const ROLLED_TABLES = [STEPS, TRACES]
 
 /** Makes what is missing. */
 export const createSteps = (layout: Layout): string[] => [
   ...createTable(STEPS, steps, layout),
   ...createTable(LATE, late, layout),
+  ...createTable(TRACES, traces, layout),
   createCopied(STEP_STATE, 'number UInt64, through Int64, gapMs Int64', 'ORDER BY number', layout),
+  // Of a version that rolled up no cells.
+  ...dropTable('point_steps_state', layout),
 ]
 
 /** How far steps are rolled up. */
@@ -95,8 +101,9 @@ export const noteStepState = (store: Pick<Store, 'command'>, { number, through, 
   })
 
 /** Nothing is rolled up any more: all of it was rolled up by other rules. */
-export const emptySteps = (store: Store): Promise<void> =>
-  store.command(`TRUNCATE TABLE ${shardsOf(STEPS, store)} SYNC`)
+export const emptySteps = async (store: Store): Promise<void> => {
+  for (const table of ROLLED_TABLES) await store.command(`TRUNCATE TABLE ${shardsOf(table, store)} SYNC`)
+}
 
 /** When the first point of the history was recorded; undefined where there is none. */
 export const firstPointAt = async (store: Rows): Promise<number | undefined> => {
@@ -110,12 +117,18 @@ const ROLLED = `organizationId, trackerId, fromUnixTimestamp64Milli(toInt64(step
   firstLat, firstLng, lastLat, lastLng, firstHasSpeed, meters, drivenMeters, drivingMs, stoppedMs, maxSpeed`
 const ROLL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1'
 
-const roll = (conditions: string): string =>
+/** Of what points there are; repeated ones have cells that are there already. */
+const roll = async (store: Store, conditions: string, parameters: HistoryParameters): Promise<void> => {
+  await store.command(rollSteps(`${conditions} AND ${WAS_NOT_AHEAD}`), parameters)
+  await store.command(rollTraces(conditions, STEP_MS), parameters)
+}
+
+const rollSteps = (conditions: string): string =>
   `INSERT INTO ${STEPS} SELECT ${ROLLED}, {number:UInt64} AS version FROM (${stepsOf(conditions, { of: 'organizationId, trackerId' })}) ${ROLL_SETTINGS}`
 
 /** Rolls up the steps between two times, of every tracker. */
 export const rollUp = (store: Store, from: number, to: number, { number, gapMs }: Omit<StepState, 'through'>) =>
-  store.command(roll(`recordedAt >= ${timeOf('from')} AND recordedAt < ${timeOf('to')} AND ${WAS_NOT_AHEAD}`), {
+  roll(store, `recordedAt >= ${timeOf('from')} AND recordedAt < ${timeOf('to')}`, {
     from,
     to,
     number,
@@ -140,7 +153,7 @@ export const rollUpLate = async (
   { number, gapMs }: Omit<StepState, 'through'>,
 ): Promise<void> => {
   const points = within('recordedAt', ranges)
-  await store.command(roll(`(${points.condition}) AND ${WAS_NOT_AHEAD}`), {
+  await roll(store, `(${points.condition})`, {
     ...points.parameters,
     number,
     gapMs,
@@ -148,13 +161,14 @@ export const rollUpLate = async (
   })
   // Steps that have no points any more.
   const before = within('at', ranges)
-  await store.command(
-    `DELETE FROM ${shardsOf(STEPS, store)} WHERE version < {number:UInt64} AND (${before.condition})`,
-    {
-      ...before.parameters,
-      number,
-    },
-  )
+  for (const table of ROLLED_TABLES)
+    await store.command(
+      `DELETE FROM ${shardsOf(table, store)} WHERE version < {number:UInt64} AND (${before.condition})`,
+      {
+        ...before.parameters,
+        number,
+      },
+    )
 }
 
 /** SQL for the rows of these ranges by a column of time, and its values. */
@@ -173,6 +187,23 @@ interface Late {
   organizationId: string
   trackerId: string
   at: number
+}
+
+/** Late steps of an organization, of `trackerIds` or all. */
+export const lateStepsOf = async (
+  store: Rows,
+  { organizationId, trackerIds, from }: { organizationId: string; trackerIds: 'all' | readonly string[]; from: number },
+  limit: number,
+): Promise<LateRange[]> => {
+  const whose = trackerIds === 'all' ? '' : 'AND trackerId IN {trackers:Array(UUID)}'
+  const found = await store.rows<Late>(
+    `SELECT toString(organizationId) AS organizationId, toString(trackerId) AS trackerId, toUnixTimestamp64Milli(at) AS at
+    FROM (SELECT organizationId, trackerId, at FROM ${LATE} WHERE organizationId = {organization:UUID} ${whose}
+      AND at >= ${timeOf('from')} GROUP BY organizationId, trackerId, at ORDER BY ${LATE_ORDER} LIMIT {limit:UInt64})
+    ORDER BY ${LATE_ORDER} SETTINGS prefer_column_name_to_alias = 1`,
+    { organization: organizationId, from, limit, ...(trackerIds !== 'all' && { trackers: trackerIds }) },
+  )
+  return rangesOf(found)
 }
 
 /** Late steps that were marked up to then, one tracker's together. */
@@ -257,7 +288,8 @@ export const markErased = (store: Pick<Store, 'command'>, erasures: readonly His
 }
 
 /** To be called when the points are erased: their steps leave, those of points that stay are late. */
-export const eraseSteps = (store: Store, erasures: readonly HistoryErasure[]): Promise<void> => {
+export const eraseSteps = async (store: Store, erasures: readonly HistoryErasure[]): Promise<void> => {
   const { condition, parameters } = rowsOf(erasures)
-  return store.command(`DELETE FROM ${shardsOf(STEPS, store)} WHERE ${condition}`, parameters)
+  for (const table of ROLLED_TABLES)
+    await store.command(`DELETE FROM ${shardsOf(table, store)} WHERE ${condition}`, parameters)
 }

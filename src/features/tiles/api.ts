@@ -5,7 +5,12 @@ import { Failure } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { type Reply, route, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { type Ranged, rangedAnswers, sendRanged } from '../../kit/http/send-ranged.ts'
+import { ownShares } from '../../kit/http/own-share.ts'
+import { userOf } from '../../kit/http/request-context.ts'
+import type { HistoryReader } from '../../engines/history-store.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import type { BaseMap } from './base-map.ts'
+import { TRACE_ZOOM_MAX, traceTile } from './traces.ts'
 
 const TAG = 'Map'
 const VECTOR_TILE = 'application/vnd.mapbox-vector-tile'
@@ -18,6 +23,59 @@ export const tileRoutes = (base: BaseMap, mapPath: string | undefined): Route[] 
   baseRoute(base),
   ...(mapPath === undefined ? [] : [archiveRoute(mapPath)]),
 ]
+
+export interface TraceServices {
+  history: HistoryReader
+  /** The trackers whose points the caller may see. */
+  visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
+  /** Points further apart in time are not joined. */
+  gapMs: number
+}
+
+const DAYS = 30
+const DAY_MS = 86_400_000
+
+/** Where the caller's own trackers were. */
+export const traceRoutes = (services: TraceServices): Route[] => {
+  const history = ownShares(services.history)
+  return [
+    route<{ days?: number }>({
+      method: 'GET',
+      path: '/tiles/traces/{z}/{x}/{y}',
+      operationId: 'getTraceTile',
+      summary: 'Where the trackers that the caller may see have driven, as a vector tile',
+      description: `Zoom 0 to ${TRACE_ZOOM_MAX}; a map shows the last ones larger. The layer \`traces\` has points, each in the middle of a cell: 256 cells along the edge of a tile, from zoom 12 on cells of 38 m at the equator. \`count\` is how many quarters of an hour of trackers met the cell, rounded down to a power of two. 204 where nothing was driven.`,
+      tag: TAG,
+      access: { permission: 'view/location-history', own: true },
+      params: TILE_PARAMS,
+      query: {
+        type: 'object',
+        additionalProperties: false,
+        properties: {
+          days: { type: 'integer', minimum: 1, maximum: 365, description: `Up to now. Left out: ${DAYS}.` },
+        },
+      },
+      answers: {
+        200: { description: 'The tile.', contentType: VECTOR_TILE },
+        204: { description: 'Nothing was driven here.' },
+      },
+      handler: async (request) => {
+        const [z, x, y] = [Number(request.params.z), Number(request.params.x), Number(request.params.y)]
+        if (z > TRACE_ZOOM_MAX || x >= 2 ** z || y >= 2 ** z) throw new Failure('not_found')
+        const caller = userOf(request)
+        const filter = {
+          organizationId: caller.organizationId,
+          trackerIds: await services.visibleTrackers(caller),
+          from: request.now - (request.query.days ?? DAYS) * DAY_MS,
+        }
+        const tile = await traceTile(history, filter, { z, x, y }, services.gapMs, request.signal)
+        const headers = { 'cache-control': 'no-store' }
+        if (tile === undefined) return { status: 204, raw: '', headers }
+        return { raw: tile, headers: { ...headers, 'content-type': VECTOR_TILE } }
+      },
+    }),
+  ]
+}
 
 const baseRoute = (base: BaseMap): Route =>
   route({

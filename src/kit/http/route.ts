@@ -168,6 +168,8 @@ export interface Route {
   revokesToken?: boolean
   /** Who calls where no token is sent; undefined: nobody. @throws Failure unauthenticated */
   withoutToken?(request: Pick<RouteRequest, 'headers' | 'now'>): Promise<UserCaller | undefined>
+  /** Also open, without a token, to a client on this machine that is no proxy for others: it may stop the service as well. */
+  forMachine?: true
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
   /** Open to whoever lacks the second factor that their organization asks for: they may do nothing else. */
