@@ -36,7 +36,7 @@ export const PUBLIC = [
 ]
 
 /** Answer the machine that the service runs on, or the metrics token. */
-export const OPERATOR = ['readMetrics']
+export const OPERATOR = ['readMetrics', 'readSystem']
 
 /** What every user of an organization may do: to themselves alone. */
 export const OWN = [
@@ -69,6 +69,7 @@ export const OPEN_FOR_OWN = [
   'readLocationHistory',
   'listTrips',
   'readTrip',
+  'getTraceTile',
 ]
 
 /** Take the keys of devices and gateways too. */
@@ -85,9 +86,15 @@ export const POINTS = [
  * Parameters of paths. `hub`: the thing has a hub, and is 404 to whoever has another one. `person`: it can be read, and be
  * written by whoever has all hubs of it (403). `organization`: everyone with the permission may. `own`: 404 to everybody else.
  * `bearer`: knowing it stands for permission and hub, within the organization. `credential`: it says who calls, where no bearer does.
+ * `none`: it names nothing that anybody has.
  */
-export const PARAMETERS: { [name: string]: 'hub' | 'person' | 'organization' | 'own' | 'bearer' | 'credential' } = {
+export const PARAMETERS: {
+  [name: string]: 'hub' | 'person' | 'organization' | 'own' | 'bearer' | 'credential' | 'none'
+} = {
   key: 'credential',
+  z: 'none',
+  x: 'none',
+  y: 'none',
   hubId: 'hub',
   teamId: 'hub',
   vehicleId: 'hub',
