@@ -119,9 +119,6 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     trustedProxies: read.list('trusted-proxies').map((range) => cidrOf('trusted-proxies', range)),
     corsOrigins: read.list('cors-origins').map(originOf),
     addonOrigin: addonOriginOf(read.given('addon-origin')),
-    mapPath: mapOf(read.given('map')),
-    mapStyleUrl: mapStyleOf(read.given('map-style')),
-    mapOrigins: read.list('map-origins').map(mapOriginOf),
     metricsToken: read.given('metrics-token'),
     staleAfterMs: read.duration('stale-after'),
     offlineAfterMs: atLeast(
@@ -153,6 +150,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
     orgPointsPerSecond: read.optionalNumber('org-points-per-second'),
     webhookScheduleMs: scheduleOf(read.list('webhook-schedule')),
     ...devicesRead(read),
+    ...mapRead(read),
   })
 }
 
@@ -168,6 +166,12 @@ const devicesRead = (
 
 const signupOf = (read: FlagReader, host: string): Config['signup'] =>
   read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), ['open', 'first', 'closed'])
+
+const mapRead = (read: FlagReader): Pick<Config, 'mapPath' | 'mapStyleUrl' | 'mapOrigins'> => ({
+  mapPath: mapOf(read.given('map')),
+  mapStyleUrl: mapStyleOf(read.given('map-style')),
+  mapOrigins: read.list('map-origins').map(mapOriginOf),
+})
 
 const mapOf = (path: string | undefined): string | undefined => {
   if (path === undefined || existsSync(path)) return path

@@ -1,4 +1,5 @@
 import type { Role as RoleName } from '../config-flags.ts'
+import type { Route } from '../kit/http/route.ts'
 import { openPort } from '../ingress/port.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import { tablesOf } from '../kit/consumers/projection.ts'
@@ -47,6 +48,16 @@ const ROLES: readonly [RoleName, OpenRole][] = [
 const CLOSE_REQUESTS_MS = 5_000
 
 /** The roles of this process on top of the engines, and the door before them. */
+/** The page, and how the service is: of processes that serve the API. */
+const ownRoutes = (
+  services: RoleServices,
+  demoLogin: () => DemoLogin | undefined,
+  own: { health: EngineHealth; lags(): ReturnType<typeof lagsOf>; startedAt: number },
+): Route[] =>
+  services.config.roles.includes('api')
+    ? [...pageRoutes(demoLogin, services.config), systemRoute({ ...services, ...own, version: version() })]
+    : []
+
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {
   // Open before tables follow what was logged meanwhile, which takes minutes after a long absence.
   const port = await openPort(parts.config)
@@ -77,12 +88,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       routes: [
         ...roles.flatMap(({ routes = [] }) => routes),
         ...operationsRoutes({ metrics, health, isReady: () => isReady }),
-        ...(config.roles.includes('api')
-          ? [
-              ...pageRoutes(() => demoLogin, config),
-              systemRoute({ ...services, health, lags, version: version(), startedAt }),
-            ]
-          : []),
+        ...ownRoutes(services, () => demoLogin, { health, lags, startedAt }),
       ],
       channels: roles.flatMap(({ channels = [] }) => channels),
     })

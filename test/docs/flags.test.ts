@@ -79,6 +79,8 @@ const PROMISED: { [flag: string]: string } = {
   osrm: '',
   'addon-origin': '',
   map: '',
+  'map-style': '',
+  'map-origins': '',
   'import-bytes-max': '50MiB',
   'file-bytes-max': '20MiB',
 }

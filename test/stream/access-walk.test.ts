@@ -275,7 +275,8 @@ const lists = async (t: Test, walk: Walk): Promise<void> => {
     ],
   ]
   for (const operation of operations.filter(
-    ({ method, isPublic, isRoot }) => method === 'GET' && !isPublic && !isRoot,
+    ({ method, isPublic, isRoot, operationId }) =>
+      method === 'GET' && !isPublic && !isRoot && !OPERATOR.includes(operationId),
   )) {
     const { operationId, parameters, params, query } = operation
     if (params.length > 0 && PARAMETERS[params.at(-1) as string] !== 'organization') continue

@@ -1,3 +1,4 @@
+import { OPERATOR } from './access-places.ts'
 import type { ApiWorld } from './api-world.ts'
 import type { Operation } from './open-api.ts'
 import { png } from './pictures.ts'
@@ -166,11 +167,12 @@ export const callOf = async (
   operation: Operation,
   headers: { [name: string]: string },
 ): Promise<[method: string, path: string, options: NonNullable<Parameters<typeof call>[3]>]> => {
-  const token = operation.isPublic
-    ? undefined
-    : ENDS_ITS_TOKEN.includes(operation.operationId)
-      ? await freshToken(service, world)
-      : world.token
+  const token =
+    operation.isPublic || OPERATOR.includes(operation.operationId)
+      ? undefined
+      : ENDS_ITS_TOKEN.includes(operation.operationId)
+        ? await freshToken(service, world)
+        : world.token
   const ids = operation.method === 'DELETE' ? { ...world.ids, ...world.spare } : world.ids
   const options = { token, body: bodyOf(operation, world), headers: { ...headersOf(operation), ...headers } }
   return [operation.method, addressOf(operation, ids, queryOf(operation, world)), options]
