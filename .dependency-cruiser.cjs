@@ -43,7 +43,7 @@ module.exports = {
     forbid('nobody-imports-the-roles', 'parts do not know how they are put together', { pathNot: `${ROOTS}|^src/roles/` }, { path: '^src/roles/' }),
     forbid('roles-are-strangers', 'a role is opened from the services alone: another one may run elsewhere', { path: ROLE }, { path: ROLE }),
     forbid('nobody-imports-the-command-line', 'commands start the service, it knows none', { pathNot: '^src/(main\\.ts$|cli/)|^test/|^bench/' }, { path: '^src/(main\\.ts$|cli/)' }),
-    forbid('the-console-is-a-client', 'it knows the service by its public API alone', { path: '^src/console/' }, { pathNot: '^src/console/|(^|node_modules/)(svelte|maplibre-gl|uplot|uqr|geojson|@types/geojson)' }),
+    forbid('the-console-is-a-client', 'it knows the service by its public API alone', { path: '^src/console/' }, { pathNot: '^src/console/|(^|node_modules/)(svelte|maplibre-gl|pmtiles|uplot|uqr|geojson|@types/geojson)' }),
     forbid('nobody-imports-the-console', 'the service sends it and knows nothing of it', { path: '^(src|projections)/', pathNot: '^src/console/' }, { path: '^src/console/' }),
     forbid('production-needs-no-tools', 'what an image leaves out, the service must not load', { path: '^(src|projections)/', pathNot: '^src/console/' }, { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] }),
     forbid('production-never-imports-tests', 'tests look at the product, not the other way', { path: '^(src|projections)/' }, { path: '^(test|bench)/|\\.(test|bench)\\.ts$' }),

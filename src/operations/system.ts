@@ -3,7 +3,6 @@ import { RUNS } from '../engines/clickhouse-sql/history-tables.ts'
 import { STATUS_SQL } from '../engines/clickhouse-sql/runs.ts'
 import type { HistoryReader } from '../engines/history-store.ts'
 import { ACCESS_IDENTITIES, type AccessIdentityRow, ROLES_TABLE, USERS_TABLE } from '../features/identity/views.ts'
-import type { Config } from '../config.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import { Failure } from '../kernel/errors.ts'
@@ -18,7 +17,15 @@ import { worstByConsumer } from './control.ts'
 export interface SystemServices {
   tables: Pick<TableStore, 'find' | 'get'>
   history: HistoryReader
-  config: Pick<Config, 'dataPath' | 'staffDomains' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl' | 'roles'>
+  config: {
+    dataPath: string
+    staffDomains: readonly string[]
+    logUrl: string
+    tablesUrl: string
+    historyUrl: string
+    filesUrl: string
+    roles: readonly string[]
+  }
   health: Pick<EngineHealth, 'down'>
   lags(): Promise<Lag[]>
   version: string

@@ -64,7 +64,6 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
   parts.services.logger.info('starting', { url: port.url })
   const services = roleServices(parts, parts.config.publicUrl ?? port.url)
   const { log, tables, history, files, clock, logger, metrics, feeds, projections, config } = services
-  const startedAt = clock.now()
   const health = new EngineHealth({ engines: { log, tables, history, files }, metrics, clock })
   const roles: Role[] = []
   const stopping = new AbortController()
@@ -88,7 +87,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       routes: [
         ...roles.flatMap(({ routes = [] }) => routes),
         ...operationsRoutes({ metrics, health, isReady: () => isReady }),
-        ...ownRoutes(services, () => demoLogin, { health, lags, startedAt }),
+        ...ownRoutes(services, () => demoLogin, { health, lags, startedAt: clock.now() }),
       ],
       channels: roles.flatMap(({ channels = [] }) => channels),
     })
