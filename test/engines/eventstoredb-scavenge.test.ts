@@ -68,6 +68,29 @@ test('a scavenge is due a week after the last one, after a day where much was hi
   await t.rejects(Promise.resolve(log.reclaim?.()), { code: 'engine_down' })
 })
 
+test('a scavenge that was cut off is begun again, after longer and longer pauses, until one ends well', async (t) => {
+  const { server, log, later } = await opened(t)
+  const due = async (expected: Reclaimed, what: string) => t.equal(await log.reclaim?.(), expected, what)
+  const told = async () => (await log.examine?.())?.settings.find(({ name }) => name === 'the last scavenge')
+  server.scavengeEnd = 'later'
+  await due('begun', 'there was none before')
+  later(2)
+  await due('notDue', 'it may still run')
+  t.equal(await told(), undefined)
+  server.endScavenges('Failed')
+  t.match(await told(), { value: /1 in a row/, isGood: false, advice: /stays on the disk/ })
+  server.scavengeEnd = 'Failed'
+  await due('begun', 'more than an hour after the first one began')
+  await due('notDue', 'two were cut off, which makes it four hours')
+  t.match(await told(), { value: /2 in a row/ })
+  later(3)
+  server.scavengeEnd = 'Success'
+  await due('begun', 'they are over')
+  await due('notDue', 'it ended well')
+  t.equal(await told(), undefined)
+  t.equal(server.scavenges, 1)
+})
+
 test('the operator is told once of a user that may not, and the log is not asked again', async (t) => {
   const told: string[] = []
   const logger = { info: () => told.push('info'), warn: () => told.push('warn'), error: () => told.push('error') }

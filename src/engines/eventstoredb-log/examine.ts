@@ -6,7 +6,7 @@ import { json } from 'node:stream/consumers'
 import type { Examination, ExaminedSetting } from '../examination.ts'
 import type { Connection } from './connection.ts'
 import { readEsdbUrl } from './esdb-url.ts'
-import { mayScavenge } from './scavenge.ts'
+import { lastScavenges, mayScavenge } from './scavenge.ts'
 
 const DEADLINE_MS = 5_000
 
@@ -36,7 +36,7 @@ export const examineServer = async (connection: Connection): Promise<Examination
     const value = option === undefined ? undefined : String(option.value)
     return { name, value, isGood: value?.toLowerCase() !== 'true', advice }
   })
-  return { version, settings: [...settings, await scavenging(connection)] }
+  return { version, settings: [...settings, await scavenging(connection), ...(await failedScavenges(connection))] }
 }
 
 const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
@@ -48,6 +48,21 @@ const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
     advice:
       'add the user to the group $ops, or schedule scavenges of each node (POST /admin/scavenge): until then, what was truncated or erased stays on the disk',
   }
+}
+
+/** Told only where the last scavenge did not end well. */
+const failedScavenges = async (connection: Connection): Promise<ExaminedSetting[]> => {
+  const { failures } = await lastScavenges(connection).catch(() => ({ failures: 0 }))
+  if (failures === 0) return []
+  return [
+    {
+      name: 'the last scavenge',
+      value: `not completed (${failures} in a row)`,
+      isGood: false,
+      advice:
+        'see $scavenges and the log of the server for the reason (a restart, or a full disk); it is started again by itself, and until it completes, what was erased stays on the disk',
+    },
+  ]
 }
 
 /** Options of the node that the URL names first; undefined where it does not tell. */

@@ -14,13 +14,16 @@ const HIDDEN_BYTES_MIN = 256 * 1024 * 1024
 const DAY_MS = 24 * 3_600_000
 /** However little is hidden: what was erased leaves the disk. */
 const INTERVAL_MAX_MS = 7 * DAY_MS
+/** Pauses after scavenges in a row that did not end well, from the start of the last one; the last pause repeats. */
+const AGAIN_MS: readonly number[] = [1, 4, 12, 24].map((hours) => hours * 3_600_000)
 /** The server keeps a journal of scavenges, of all nodes and whoever began them. */
 const JOURNAL = '$scavenges'
-const JOURNAL_EVENTS = 20
+const JOURNAL_EVENTS = 40
 
 /**
  * Has the server take hidden events out of its files: a day after the last time where much was hidden since, a week after
- * it in any case. The server's journal says when that was, so that several processes and other schedules count.
+ * it in any case. The server's journal says when that was, so that several processes and other schedules count, and how
+ * it ended: one that a restart of the server cut off has left hidden events where they were, and is begun again.
  */
 export class Scavenges {
   private readonly connection: Connection
@@ -39,8 +42,11 @@ export class Scavenges {
 
   async reclaim(): Promise<Reclaimed> {
     try {
-      const sinceMs = this.now() - (await this.lastBegunAt())
-      if (sinceMs < DAY_MS || (sinceMs < INTERVAL_MAX_MS && this.hiddenBytes < HIDDEN_BYTES_MIN)) return 'notDue'
+      const { begunAtMs, failures } = await lastScavenges(this.connection)
+      const sinceMs = this.now() - begunAtMs
+      if (failures > 0 && sinceMs < AGAIN_MS[Math.min(failures, AGAIN_MS.length) - 1]) return 'notDue'
+      if (failures === 0 && (sinceMs < DAY_MS || (sinceMs < INTERVAL_MAX_MS && this.hiddenBytes < HIDDEN_BYTES_MIN)))
+        return 'notDue'
       const result = await startScavenge(this.connection)
       if (result === operationsPb.ScavengeResp.ScavengeResult.STARTED) this.hiddenBytes = 0
       return result === operationsPb.ScavengeResp.ScavengeResult.STARTED ? 'begun' : 'running'
@@ -49,25 +55,49 @@ export class Scavenges {
       throw error
     }
   }
+}
 
-  /** When the newest scavenge began; never is long ago. */
-  private async lastBegunAt(): Promise<number> {
-    const { client, credentials, deadlineMs } = this.connection
-    const journal = client.readStream(JOURNAL, {
-      direction: BACKWARDS,
-      fromRevision: END,
-      maxCount: JOURNAL_EVENTS,
-      resolveLinkTos: true,
-      credentials,
-      requiresLeader: true,
-    })
-    const events = await readToEnd(journal, deadlineMs).catch((error) => {
-      if (error instanceof StreamNotFoundError) return []
-      throw error
-    })
-    const begun = events.filter(({ event }) => event?.type === '$scavengeStarted')
-    return Math.max(...begun.map(({ event }) => event?.created.getTime() ?? 0), Number.NEGATIVE_INFINITY)
+interface LastScavenges {
+  /** When the newest one began; never is long ago. */
+  begunAtMs: number
+  /** How many of the newest ones in a row ended otherwise than well; one that has not ended is none of them. */
+  failures: number
+}
+
+/** What the journal says of the newest scavenges. */
+export const lastScavenges = async ({ client, credentials, deadlineMs }: Connection): Promise<LastScavenges> => {
+  const journal = client.readStream(JOURNAL, {
+    direction: BACKWARDS,
+    fromRevision: END,
+    maxCount: JOURNAL_EVENTS,
+    resolveLinkTos: true,
+    credentials,
+    requiresLeader: true,
+  })
+  const events = await readToEnd(journal, deadlineMs).catch((error) => {
+    if (error instanceof StreamNotFoundError) return []
+    throw error
+  })
+  const results = new Map<unknown, unknown>()
+  let begunAtMs = Number.NEGATIVE_INFINITY
+  let failures = 0
+  let isCounted = false
+  for (const { event } of events) {
+    if (event === undefined) continue
+    const { scavengeId, result } = event.data as JournalEntry
+    if (event.type === '$scavengeCompleted') results.set(scavengeId, result)
+    if (event.type !== '$scavengeStarted') continue
+    begunAtMs = Math.max(begunAtMs, event.created.getTime())
+    const ended = results.get(scavengeId)
+    isCounted ||= ended === undefined || ended === 'Success'
+    if (!isCounted) failures++
   }
+  return { begunAtMs, failures }
+}
+
+interface JournalEntry {
+  scavengeId?: string
+  result?: string
 }
 
 type Call = (

@@ -1,8 +1,10 @@
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js'
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js'
-import { Metadata, status } from '@grpc/grpc-js'
+import { Metadata, type ServerReadableStream, status } from '@grpc/grpc-js'
 import type { StoredEvent } from './records.ts'
 import type { AppendOutcome, Expected, NewStoredEvent } from './store.ts'
+
+type AppendReq = InstanceType<typeof streamsPb.AppendReq>
 
 type ProposedMessage =
   | InstanceType<typeof streamsPb.AppendReq.ProposedMessage>
@@ -111,3 +113,12 @@ export const uuidOf = (uuid: Uuid): string => {
   const hex = half(structured.getMostSignificantBits()) + half(structured.getLeastSignificantBits())
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
+
+/** By events: the end of an asynchronous iteration makes errors and their stacks, which costs more than the append. */
+export const requestsOf = (call: ServerReadableStream<AppendReq, AppendResp>): Promise<AppendReq[]> =>
+  new Promise((resolve) => {
+    const requests: AppendReq[] = []
+    call.on('data', (request: AppendReq) => requests.push(request))
+    call.once('end', () => resolve(requests))
+    call.once('error', () => resolve([])) // the client left
+  })

@@ -24,7 +24,8 @@ import {
   type CallFailure,
   serveBatchAppend,
 } from './batch-append.ts'
-import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf, streamDeleted } from './messages.ts'
+import { accessDenied, appendTooLarge } from './refusals.ts'
+import { appendAnswer, expectedOf, nameOf, positionOf, proposedOf, requestsOf, streamDeleted } from './messages.ts'
 import { type ReadCall, serveRead, type SubscriptionCounts } from './reading.ts'
 import { sizeOnDisk, StreamStore } from './store.ts'
 import { widenConnections, widenStreams } from './windows.ts'
@@ -66,6 +67,10 @@ export interface EventstoredbServer {
   readonly appends: AppendCounts
   /** Whether whoever asks has the group `$ops`. */
   mayScavenge: boolean
+  /** How scavenges end: `later` only when told to, `Failed` as one that a restart of the server cuts off. */
+  scavengeEnd: 'Success' | 'Failed' | 'later'
+  /** Ends those that have not ended. */
+  endScavenges(result: 'Success' | 'Failed'): void
   /** That were carried out. */
   readonly scavenges: number
   close(): Promise<void>
@@ -112,6 +117,8 @@ class Double implements EventstoredbServer {
   readonly subscriptions: SubscriptionCounts = { open: 0, begun: 0, passed: 0 }
   readonly appends: AppendCounts = { calls: 0, begun: 0, owed: 0 }
   mayScavenge = true
+  scavengeEnd: EventstoredbServer['scavengeEnd'] = 'Success'
+  private readonly openScavenges: string[] = []
   scavenges = 0
   port = 0
   leaderPort = 0
@@ -190,7 +197,7 @@ class Double implements EventstoredbServer {
     const options = requests[0].getOptions()!
     const events = requests.slice(1).map((request) => proposedOf(request.getProposedMessage()!))
     const bytes = events.reduce((sum, event) => sum + sizeOnDisk(event), 0)
-    if (bytes > APPEND_BYTES_MAX) return reply(appendTooLarge())
+    if (bytes > APPEND_BYTES_MAX) return reply(appendTooLarge(APPEND_BYTES_MAX))
     const stream = nameOf(options.getStreamIdentifier())
     if (this.store.isTombstoned(stream)) return reply(streamDeleted(stream))
     const expected = expectedOf(options, options.getRevision())
@@ -250,14 +257,20 @@ class Double implements EventstoredbServer {
     if (!this.mayScavenge) return reply(accessDenied())
     const scavengeId = randomUUID()
     this.store.journal('$scavenges', '$scavengeStarted', { scavengeId })
-    const spaceSaved = this.store.scavenge()
-    this.store.journal('$scavenges', '$scavengeCompleted', { scavengeId, result: 'Success', spaceSaved })
-    this.scavenges++
+    this.openScavenges.push(scavengeId)
+    if (this.scavengeEnd !== 'later') this.endScavenges(this.scavengeEnd)
     const result = operationsPb.ScavengeResp.ScavengeResult.STARTED
     reply(null, new operationsPb.ScavengeResp().setScavengeId(scavengeId).setScavengeResult(result))
   }
 
-  /** None is ever under way: they end before they are answered. */
+  endScavenges(result: 'Success' | 'Failed'): void {
+    for (const scavengeId of this.openScavenges.splice(0)) {
+      const spaceSaved = result === 'Success' ? this.store.scavenge() : 0
+      this.store.journal('$scavenges', '$scavengeCompleted', { scavengeId, result, spaceSaved })
+      if (result === 'Success') this.scavenges++
+    }
+  }
+
   private async stopScavenge(reply: sendUnaryData<unknown>): Promise<void> {
     const failure = await this.disturbed()
     if (failure === 'silent') return
@@ -283,26 +296,4 @@ class Double implements EventstoredbServer {
     )
     return new clientPb.ClusterInfo().setMembersList(members)
   }
-}
-
-/** By events: the end of an asynchronous iteration makes errors and their stacks, which costs more than the append. */
-const requestsOf = (call: ServerReadableStream<AppendReq, AppendResp>): Promise<AppendReq[]> =>
-  new Promise((resolve) => {
-    const requests: AppendReq[] = []
-    call.on('data', (request: AppendReq) => requests.push(request))
-    call.once('end', () => resolve(requests))
-    call.once('error', () => resolve([])) // the client left
-  })
-
-const accessDenied = (): { code: number; details: string; metadata: Metadata } => {
-  const metadata = new Metadata()
-  metadata.set('exception', 'access-denied')
-  return { code: status.PERMISSION_DENIED, details: 'Access Denied', metadata }
-}
-
-const appendTooLarge = (): { code: number; details: string; metadata: Metadata } => {
-  const metadata = new Metadata()
-  metadata.set('exception', 'maximum-append-size-exceeded')
-  metadata.set('maximum-append-size', String(APPEND_BYTES_MAX))
-  return { code: status.INVALID_ARGUMENT, details: 'Maximum Append Size Exceeded', metadata }
 }
