@@ -79,6 +79,7 @@ test('the history of another version is refused; retention is what is asked for 
       ['point_steps', '7'],
       ['point_steps_late', '7'],
       ['points', '7'],
+      ['trace_cells', '7'],
       ['transitions', '7'],
       ['trips', '7'],
     ],
