@@ -12,7 +12,8 @@ RUN npm run build \
 FROM node:22-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production WAYMARK_HOST=0.0.0.0 WAYMARK_DATA=/data
-RUN mkdir -m 700 /data && chown node:node /data
+# /keys: where processes of one installation share the keyring.
+RUN mkdir -m 700 /data /keys && chown node:node /data /keys
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/package.json /app/LICENSE /app/CHANGELOG.md ./
 COPY --from=build /app/dist/src dist/src

@@ -20,7 +20,7 @@ export interface AuditServices extends FollowerServices {
 }
 
 const BATCH_EVENTS_MAX = 512
-/** An insert follows the one before after so long: meanwhile events gather for the next, so that many commands make few parts. */
+/** Pause between inserts, while events gather for the next, so that many commands make few parts. */
 const GATHER_MS = 250
 
 /** One event of the streams that are audited. */
@@ -58,7 +58,7 @@ export const auditFollower = (services: AuditServices): Follower => {
     handle: async ({ events, caughtUp }, signal) => {
       buffer.clear()
       for (const event of events) buffer.add({ revision: event.revision, event }, 0)
-      // Whoever reads the audit log waits for the checkpoint, also where an event makes no row.
+      // Readers of the audit log wait for the checkpoint, also where an event makes no row.
       if (buffer.rows === 0) return caughtUp && events.length > 0 ? [] : undefined
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)

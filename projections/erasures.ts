@@ -9,17 +9,17 @@ import { untilDone } from '../src/kit/consumers/retry.ts'
 import type { Settlement } from '../src/kit/http/route.ts'
 import { ERASURES, historyConsumer, type OwnedPlace } from './history-checkpoints.ts'
 
-/** So many are taken from the history at once. */
+/** Erasures applied to the history at once. */
 const ERASURES_AT_ONCE = 256
 
 type LogReader = Pick<EventLog, 'read'>
 
-/** What was erased from the history, as far as the log was read: whoever inserts leaves it out. */
+/** What was erased from the history, as far as the log was read: inserters leave it out. */
 export class Erased {
   /** Revision in the stream of erasures up to which it knows, -1 for none. */
   through = -1
   private readonly organizations = new Set<string>()
-  /** Of each organization, trackers and until when they are erased. */
+  /** Trackers of each organization, and until when they are erased. */
   private readonly trackers = new Map<string, Map<string, number>>()
 
   /** Reads the stream to its end. */
@@ -62,7 +62,7 @@ export class Erased {
   }
 }
 
-/** What a write waits for after which nobody reads what it erased: every consumer's partitions say so. */
+/** Settlements after which nobody reads erased data: every consumer's partitions say so. */
 export const erasureSteps = (consumers: readonly string[], partitions: number): Settlement[] =>
   consumers.flatMap((consumer) =>
     Array.from({ length: partitions }, (_, partition) => ({
@@ -82,7 +82,7 @@ interface Inserter {
 /**
  * What one process does about erasures: it knows them from the log, so that its consumers insert nothing of them any
  * more; then what was inserted before goes from the history; then each partition's checkpoint says so. A crash in between
- * leaves the checkpoint as it was, and the partition's next owner does it again. Whoever waits for an erasure waits for
+ * leaves the checkpoint as it was, and the partition's next owner does it again. Callers that wait for an erasure wait for
  * the checkpoints (`erasureSteps`).
  */
 export class HistoryErasures {
@@ -95,14 +95,14 @@ export class HistoryErasures {
   /** Inserts that erasing waits for, besides those of `inserters`. */
   private readonly inserts = new Set<Promise<unknown>>()
   private isAsked = false
-  /** Revision up to which nothing that this process inserted is left of what is erased, whoever has the partitions by now. */
+  /** Revision up to which nothing erased is left of this process's inserts, whichever process owns the partitions now. */
   private erasedThrough = -1
 
   constructor(services: { log: EventLog; history: Pick<HistoryStore, 'erase'>; clock: Clock; logger: Logger }) {
     this.services = services
   }
 
-  /** Knows what is erased by now, and follows the log for more. */
+  /** Learns what has been erased, and follows the log for more. */
   async start(): Promise<this> {
     this.erasedThrough = (await this.known.read(this.services.log)).through
     this.follower = new Follower(this.services, {

@@ -43,7 +43,7 @@ export class HistoryCheckpoints {
     return this.storedAt(partition)
   }
 
-  /** Answers as `take`, of what is stored by now. */
+  /** Answers as `take`, for what is stored now. */
   storedAt(partition: number): number {
     return this.owned.get(partition)?.checkpoint.at?.[partition] ?? -1
   }
@@ -65,7 +65,7 @@ export class HistoryCheckpoints {
     return this.owned.has(partition)
   }
 
-  /** Stores how far each of these partitions is; answers those that have another owner by now. */
+  /** Stores how far each of these partitions is; answers those that now have another owner. */
   async store(at: ReadonlyMap<number, number>): Promise<number[]> {
     const lost: number[] = []
     await Promise.all(
@@ -95,7 +95,7 @@ export const loadHistoryCheckpoint = async (
   partition: number,
 ): Promise<number> => (await tables.checkpoint(historyConsumer(consumer, partition)))?.[partition] ?? -1
 
-/** How far every partition is, for whoever truncates streams or rebuilds; partitions without a checkpoint are absent. */
+/** How far every partition is, for truncation and rebuilds; partitions without a checkpoint are absent. */
 export const historyCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   consumer: string,

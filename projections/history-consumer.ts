@@ -14,7 +14,7 @@ export interface HistoryServices {
   epoch: number
   /** Sets the tokens of one process's life apart: a log that was restored has other events under revisions that were used before. */
   life?: string
-  /** What must not come into the history any more. */
+  /** Data that must not come into the history any more. */
   erasures: HistoryErasures
   /** Called with each insert that failed; it is tried again after a pause, and meanwhile `handle` waits. */
   onFailure: (error: unknown) => void
@@ -52,7 +52,7 @@ export class EntryBuffer<Entry> implements RowBuffer<Entry> {
   private readonly rowsOf: (entry: Entry) => number
   private readonly blocksOf: (entries: readonly Placed<Entry>[]) => HistoryBlock[] | Promise<HistoryBlock[]>
 
-  /** @param rowsOf so many rows an entry will be; 0 for one that moves the checkpoint alone */
+  /** @param rowsOf rows that an entry will be; 0 for an entry that only moves the checkpoint */
   constructor(
     rowsOf: (entry: Entry) => number,
     blocksOf: (entries: readonly Placed<Entry>[]) => HistoryBlock[] | Promise<HistoryBlock[]>,
@@ -85,7 +85,7 @@ export interface HistoryConsumerOptions<Entry> extends HistoryServices {
   name: string
   /** Made twice: one fills while the other one is inserted. */
   buffer(): RowBuffer<Entry>
-  /** Inserted when the buffer is full, or the oldest entry waits so long. */
+  /** Age of the oldest entry at which the buffer is inserted, full or not. */
   ageMsMax: number
 }
 
@@ -103,7 +103,7 @@ const RETRY_MS = [100, 500, 2_000, 5_000]
  */
 const RESTS = 4
 const REST_MS_MAX = 500
-/** A partition that goes waits so long at most for the history. */
+/** Longest wait of a leaving partition for the history. */
 const LEAVE_MS = 2_000
 
 /**
@@ -113,13 +113,14 @@ const LEAVE_MS = 2_000
  */
 export class HistoryConsumer<Entry extends { revision: number }> implements PartitionConsumer<Entry> {
   readonly name: string
+  onLost: PartitionConsumer<Entry>['onLost']
   private readonly options: HistoryConsumerOptions<Entry>
   private readonly checkpoints: HistoryCheckpoints
   private readonly handled = new Map<number, number>()
   private filling: Filling<Entry>
   private spare: RowBuffer<Entry>
   private inserting: Promise<void> | undefined
-  /** What is being inserted, or was last. */
+  /** The running insert, or the last one. */
   private inserted: Filling<Entry>
   private insertingRows = 0
   private restsUntilMs = Number.NEGATIVE_INFINITY
@@ -244,7 +245,10 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
           await history.insert(table, block, own ?? token)
         const endedMs = clock.monotonic()
         this.restsUntilMs = endedMs + Math.min(REST_MS_MAX, RESTS * (endedMs - begunMs))
-        for (const partition of await this.checkpoints.store(to)) this.handled.delete(partition)
+        for (const partition of await this.checkpoints.store(to)) {
+          this.handled.delete(partition)
+          this.onLost?.(partition)
+        }
         break
       } catch (error) {
         this.counts.failures++

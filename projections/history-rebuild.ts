@@ -8,7 +8,7 @@ export interface HistoryRebuild {
   history: HistoryStore
   /** Names this rebuilding apart from every other one. */
   mark: string
-  /** What was recorded before this time has expired, or soon will; ms since the epoch. */
+  /** Data recorded before this time has expired, or soon will; ms since the epoch. */
   since: number
   /** Takes from the history what was erased while it was rebuilt, or before. */
   eraseAgain(): Promise<void>

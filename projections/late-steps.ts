@@ -4,8 +4,8 @@ import type { PointBatch } from '../src/features/locations/events.ts'
 import type { HistoryBlock } from './history-consumer.ts'
 
 /**
- * A step is rolled up so long after its end at the earliest. Points that come in the first quarter of that are there by
- * then, whatever their insert takes; those that come later mark their step before they are inserted.
+ * Shortest time from a step's end to its roll-up. Points that come in the first quarter of that are inserted before the
+ * roll-up, whatever their insert takes; those that come later mark their step before they are inserted.
  */
 export const ROLLED_AFTER_MS = 3_600_000
 const LATE_AFTER_MS = ROLLED_AFTER_MS / 4
@@ -44,7 +44,7 @@ export class LateSteps {
   }
 }
 
-/** Steps that had ended by then. */
+/** Marks the steps that had ended by `by`. */
 const addLate = (batch: PointBatch, by: number, marks: Map<string, Mark>): void => {
   let last = Number.NaN
   for (let i = 0; i < batch.count; i++) {

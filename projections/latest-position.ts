@@ -12,26 +12,26 @@ import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
-import { isIndexed, latestOf, latestPlace, trackerChange } from './latest-restore.ts'
+import { isIndexed, latestOf, latestPlace, type OwnedPoint, ownedPoint, trackerChange } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
 
 export interface LatestPositionsOptions {
   tables: TableStore
   clock: Clock
-  /** Of the log. */
+  /** Number of partitions of the log. */
   partitions: number
-  /** Told of each commit that failed; it is tried again. */
+  /** Called for each commit that failed; it is tried again. */
   onFailure: (error: unknown) => void
 }
 
-/** Rows of one commit: more would hold up whoever else writes, and the event loop. */
+/** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
 /** Few rows are there soon, many about once a second: then most are committed once for several points. */
 const COMMIT_SOON_MS = 200
 const COMMIT_MS = 1_000
 const FEW_ROWS = 1_000
-/** Commits take at most about this part of the time, as long as they leave at most so long between them. */
+/** Share of the time that commits may take, about; pauses last at most `COMMIT_MS_MAX`. */
 const COMMIT_SHARE = 0.25
 const COMMIT_MS_MAX = 4_000
 
@@ -41,7 +41,7 @@ interface Partition {
   at: number
   committedAt: number
   /** Rows of the trackers that a point has come of since the partition was taken. */
-  points: Map<string, LatestPositionRow & { organizationId: string }>
+  points: Map<string, OwnedPoint>
   /** Trackers that were looked for and have no row. */
   absent: Set<string>
   /** Trackers that are stored beside their rows. */
@@ -56,6 +56,7 @@ interface Partition {
  */
 export class LatestPositions implements PartitionConsumer<LocationEntry> {
   readonly name = LATEST_POSITION
+  onLost: PartitionConsumer<LocationEntry>['onLost']
   private readonly options: LatestPositionsOptions
   private readonly partitions = new Map<number, Partition>()
   private cancelTimer: (() => void) | undefined
@@ -83,13 +84,11 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return at
   }
 
-  /** A tracker's row is read when its first point comes: whoever takes over many trackers does not wait for all of them. */
+  /** A tracker's row is read when its first point comes: an owner of many new trackers does not wait for all of them. */
   handle(entry: LocationEntry, partition: number): void | Promise<void> {
     const state = this.loaded(partition)
-    const unread = trackersOf(entry).filter(
-      ({ trackerId }) => !state.points.has(trackerId) && !state.absent.has(trackerId),
-    )
-    if (unread.length === 0) return this.apply(entry, state)
+    const unread = unreadOf(state, trackersOf(entry))
+    if (unread === undefined) return this.apply(entry, state)
     return this.read(state, partition, unread).then(() => {
       if (this.loaded(partition) !== state) throw new Error(`partition ${partition} was loaded anew meanwhile`)
       this.apply(entry, state)
@@ -139,7 +138,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** Commits once what is left; what fails is read again from the log. */
+  /** Commits the rest once; what fails is read again from the log. */
   async close(): Promise<void> {
     this.isClosed = true
     this.cancelTimer?.()
@@ -152,7 +151,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return state
   }
 
-  /** The owner before has stored all of its own by now, or never will. */
+  /** The previous owner has already stored all of its own, or never will. */
   private async read(
     { points, absent, indexed }: Partition,
     partition: number,
@@ -160,7 +159,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   ): Promise<void> {
     for await (const { organizationId, trackerId, row } of latestOf(this.options.tables, partition, unread)) {
       indexed.add(trackerId)
-      if (row !== undefined) points.set(trackerId, { ...row, organizationId })
+      if (row !== undefined) points.set(trackerId, ownedPoint(row, organizationId))
     }
     for (const { trackerId } of unread) if (!points.has(trackerId)) absent.add(trackerId)
   }
@@ -191,7 +190,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   private inTurn(commit: () => Promise<void>): Promise<void> {
     const committed = this.lastCommit.then(commit)
-    this.lastCommit = committed.catch(() => undefined) // whoever asked hears of it
+    this.lastCommit = committed.catch(() => undefined) // the asker gets the rejection
     return committed
   }
 
@@ -213,9 +212,11 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     if (isBehind) this.commitLater(Math.min(COMMIT_MS_MAX, Math.max(COMMIT_MS, pauseMs)))
   }
 
-  /** Another process follows the partition by now, or the table has lost rows: it is loaded anew before anything is handled. */
+  /** Another process now follows the partition, or the table has lost rows: it is loaded anew before anything is handled. */
   private lost(partition: number, state: Partition): void {
-    if (this.partitions.get(partition) === state) this.partitions.delete(partition)
+    if (this.partitions.get(partition) !== state) return
+    this.partitions.delete(partition)
+    this.onLost?.(partition)
   }
 
   private async commit(partition: number, state: Partition): Promise<void> {
@@ -244,6 +245,14 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
 type Tracker = PointBatch['trackers'][number]
 
+/** Those whose row has yet to be looked for; undefined, and nothing made, where there are none: nearly always. */
+const unreadOf = ({ points, absent }: Partition, trackers: readonly Tracker[]): Tracker[] | undefined => {
+  let unread: Tracker[] | undefined
+  for (const tracker of trackers)
+    if (!points.has(tracker.trackerId) && !absent.has(tracker.trackerId)) (unread ??= []).push(tracker)
+  return unread
+}
+
 const trackersOf = (entry: LocationEntry): readonly Tracker[] => {
   if (entry.kind === 'points') return entry.batch.trackers
   return entry.kind === 'trackerDeleted' ? [entry.deletion] : []
@@ -259,7 +268,7 @@ export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'chan
       const { trackerId, organizationId } = batch.trackers[place]
       const known = points.get(trackerId)
       const isNewer = known === undefined || recordedAt[i] > known.recordedAt
-      if (known === undefined) points.set(trackerId, { ...latestPointAt(batch, i, trackerId), organizationId })
+      if (known === undefined) points.set(trackerId, ownedPoint(latestPointAt(batch, i, trackerId), organizationId))
       else if (isNewer) movePoint(known, batch, i)
       if (isNewer) changed.set(trackerId, organizationId)
     }
@@ -280,6 +289,6 @@ const changeOf = ({ points }: Partition, trackerId: string, organizationId: stri
     table: LATEST_POSITIONS.name,
     scope: organizationId,
     id: trackerId,
-    row: row === undefined ? null : { ...row },
+    row: row === undefined ? null : ownedPoint(row, row.organizationId),
   }
 }

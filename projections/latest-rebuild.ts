@@ -23,10 +23,10 @@ export interface NewestPosition {
 
 export interface LatestRebuildParts {
   tables: Pick<TableStore, 'scan' | 'getMany' | 'take' | 'commit'>
-  /** Of the log, as is `epoch`. */
+  /** Number of partitions of the log. */
   partitions: number
   epoch: number
-  /** What was recorded before this time (ms since the epoch) may have expired from the history. */
+  /** Points recorded before this time (ms since the epoch) may have expired from the history. */
   since: number
   /** Revision up to which the rows of a partition are stored, and whether it comes to that soon. */
   standsAt(partition: number): Promise<number>
@@ -50,7 +50,7 @@ interface Rebuilt {
   seen: number
   points: Map<string, OwnedPosition>
   changed: Map<string, string>
-  /** What is to be put right. */
+  /** Rows to put right. */
   changes: RowChange[]
 }
 

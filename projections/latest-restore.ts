@@ -1,5 +1,6 @@
 import type { Checkpoint, TableStore } from '../src/engines/table-store.ts'
 import {
+  type LatestPoint,
   LATEST_POSITIONS,
   LATEST_TRACKERS,
   latestPositionCheckpoint,
@@ -7,6 +8,24 @@ import {
   type LatestTrackerRow,
 } from '../src/features/locations/views.ts'
 import type { RowChange } from '../src/kernel/table.ts'
+
+export type OwnedPoint = LatestPositionRow & { organizationId: string }
+
+/** A copy. All of them are made here, so that they have one hidden class, wherever the point comes from. */
+export const ownedPoint = (point: LatestPoint, organizationId: string): OwnedPoint => ({
+  trackerId: point.trackerId,
+  recordedAt: point.recordedAt,
+  loggedAt: point.loggedAt,
+  lat: point.lat,
+  lng: point.lng,
+  flags: point.flags,
+  accuracy: point.accuracy,
+  altitude: point.altitude,
+  speed: point.speed,
+  heading: point.heading,
+  battery: point.battery,
+  organizationId,
+})
 
 /** The source of checkpoints that says that the trackers of a partition are kept beside their rows. */
 const INDEXED = 'indexed'
@@ -21,7 +40,7 @@ export const latestPlace = (partition: number, revision: number): Checkpoint => 
 /** Whether the trackers are kept: rows from before that are not found again and count for nothing. */
 export const isIndexed = (stored: Checkpoint | undefined): boolean => stored?.[INDEXED] !== undefined
 
-/** Up to which revision of each partition's stream the rows are kept, for whoever reads rows first and the log then. */
+/** Revision of each partition's stream up to which the rows are kept, for readers of rows first and the log then. */
 export const latestCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   partitions: number,

@@ -8,6 +8,8 @@ import { LateSteps } from './late-steps.ts'
 export const LOCATION_HISTORY = 'location-history'
 
 const BLOCK_ROWS = 50_000
+/** Rows that a block has room for at first: one for all rows takes 3.7 MB, and there are two, whatever comes. */
+const FIRST_ROWS = 4_096
 const BLOCK_AGE_MS = 500
 
 /** Puts every point of the log into the history. */
@@ -39,7 +41,7 @@ export class PointBuffer implements RowBuffer<LocationEntry> {
 
   /** @param late left out where the steps of what is inserted are marked otherwise */
   constructor(epoch: number, erased: Erased, rowsMax = BLOCK_ROWS, late?: LateSteps) {
-    this.block = new PointBlock(rowsMax)
+    this.block = new PointBlock(Math.min(rowsMax, FIRST_ROWS))
     this.epoch = epoch
     this.erased = erased
     this.rowsMax = rowsMax

@@ -21,10 +21,10 @@ import { decodeJson } from '../src/kernel/event.ts'
 import { NO_ORGANIZATION } from '../src/kernel/table.ts'
 import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 
-/** What users were told in the application, as long as it is kept. */
+/** Users' notifications in the application, as long as they are kept. */
 export const notifications: Projection = {
   name: 'notifications',
-  version: 1,
+  version: 2,
   tables: [NOTIFICATIONS, NOTIFIED_USERS],
   prefixes: [NOTIFICATION_STREAMS],
   inputs: [NOTIFICATION_MADE, NOTIFICATION_READ, NOTIFICATIONS_LEFT, NOTIFICATIONS_ERASED],

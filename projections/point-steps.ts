@@ -1,15 +1,15 @@
 import {
+  countRolled,
   emptySteps,
   firstPointAt,
   forgetLate,
   lateSteps,
   noteStepState,
   readStepState,
-  rollUp,
-  rollUpLate,
   STEP_MS,
   type StepState,
 } from '../src/engines/clickhouse-sql/point-steps.ts'
+import { countSteps, ROLLED_AT_ONCE, rollUp, rollUpLate } from '../src/engines/clickhouse-sql/roll-steps.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { Logger } from '../src/kernel/logger.ts'
@@ -23,14 +23,16 @@ export interface StepServices {
   logger: Logger
   /** Longest time between points that makes a leg. */
   gapMs: number
+  /** Points that are rolled up at once. */
+  pointsMax?: number
 }
 
 const LOOK_MS = 60_000
-/** A backlog is rolled up day by day, so that no statement is large. */
+/** A backlog is looked at day by day. */
 const RANGE_MS = 86_400_000
 /** A mark is there before its points: it is worked off when these are there, or their insert was given up. */
 const MARKED_MS = 600_000
-const LATE_MAX = 5_000
+const LATE_MAX = 500
 const RANGES_MAX = 100
 
 /**
@@ -71,6 +73,14 @@ export class PointSteps {
     }
   }
 
+  /** All of it is rolled up anew; reports sum points meanwhile. Answers how many steps there are then. */
+  async rebuild(): Promise<number> {
+    const { history } = this.services
+    await this.startOver(await readStepState(history))
+    await this.rollUpDue()
+    return countRolled(history)
+  }
+
   private look(): void {
     const { clock, logger } = this.services
     this.round = this.rollUpDue().catch((error: unknown) =>
@@ -83,9 +93,12 @@ export class PointSteps {
 
   /** Where to go on; undefined for a history without points. */
   private async begin(): Promise<StepState | undefined> {
+    const state = await readStepState(this.services.history)
+    return state?.gapMs === this.services.gapMs ? state : this.startOver(state)
+  }
+
+  private async startOver(state: StepState | undefined): Promise<StepState | undefined> {
     const { history, gapMs } = this.services
-    const state = await readStepState(history)
-    if (state?.gapMs === gapMs) return state
     const first = await firstPointAt(history)
     if (first === undefined) return undefined
     const begun = { number: (state?.number ?? 0) + 1, through: stepOf(first), gapMs }
@@ -96,11 +109,23 @@ export class PointSteps {
   }
 
   private async advance(state: StepState, end: number): Promise<StepState> {
-    const { history, gapMs } = this.services
-    const next = { number: state.number + 1, through: Math.min(state.through + RANGE_MS, end), gapMs }
-    await rollUp(history, state.through, next.through, next)
+    const { history, gapMs, pointsMax = ROLLED_AT_ONCE } = this.services
+    const from = state.through
+    const to = await this.fitting(from, Math.min(from + RANGE_MS, end), pointsMax)
+    const next = { number: state.number + 1, through: to, gapMs }
+    await rollUp(history, { from, to }, next, pointsMax)
     await noteStepState(history, next)
     return next
+  }
+
+  /** Until when steps are few enough for one statement; a single one that is not is divided by its trackers. */
+  private async fitting(from: number, to: number, pointsMax: number): Promise<number> {
+    let sum = 0
+    for (const { at, points } of await countSteps(this.services.history, from, to)) {
+      sum += points
+      if (sum > pointsMax) return Math.max(at, from + STEP_MS)
+    }
+    return to
   }
 
   /** Undefined where none is late, or is to wait. */
@@ -114,7 +139,7 @@ export class PointSteps {
     // What comes after is not rolled up yet; its marks have nothing to tell.
     const rolled = ranges.filter(({ from }) => from < state.through)
     const cut = rolled.map((range) => ({ ...range, to: Math.min(range.to, state.through) }))
-    if (cut.length > 0) await rollUpLate(history, cut, next)
+    if (cut.length > 0) await rollUpLate(history, cut, next, this.services.pointsMax)
     await forgetLate(history, ranges, markedBy)
     return next
   }

@@ -4,7 +4,7 @@ import { KEPT_MS, readMark, RECALLED } from '../src/kit/http/request-mark.ts'
 
 /**
  * What requests of the last day under an Idempotency-Key wrote, as the log says. The keys themselves are kept in tables
- * alone; where those were lost, a repeat is told by this, and makes what is there already.
+ * alone; where those were lost, a repeat is recognized by this, and makes what is there already.
  * @param prefixes of all streams that requests write
  */
 export const recalledRequests = (clock: Pick<Clock, 'now'>, prefixes: readonly string[]): Projection => ({

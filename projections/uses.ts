@@ -4,6 +4,10 @@ import {
   GEOFENCE_DELETED,
   GEOFENCE_PREFIX,
 } from '../src/features/geofences/events.ts'
+import type { ExportResult } from '../src/features/exports/events.ts'
+import { EXPORT } from '../src/features/exports/views.ts'
+import type { ImportResult } from '../src/features/imports/events.ts'
+import { IMPORT } from '../src/features/imports/views.ts'
 import { positionsOf, type ShapeInput } from '../src/geo/shape.ts'
 import { categoryOf, dataOf, type RecordedEvent } from '../src/kernel/event.ts'
 import type { JsonObject } from '../src/kernel/json.ts'
@@ -17,9 +21,9 @@ import type { DirectoryPart } from './directory.ts'
 /** What one record adds to a sum. */
 interface UseOfOne extends Row {
   amount: number
-  /** Of the event that it follows. */
+  /** Position of the event that it follows. */
   position: number
-  /** Files that an add-on has had by now: their keys tell those of its next version from them. */
+  /** Files that an add-on has had so far: their keys tell those of its next version from them. */
   named?: JsonObject
 }
 
@@ -32,6 +36,8 @@ interface Data {
 
 /** Nouns whose records name files. */
 const WITH_FILES = ['task', 'data', 'addon', 'organization']
+/** Jobs whose files stay as long as they do. */
+const JOBS = [EXPORT, IMPORT]
 const ADDON = 'addon'
 const EMPTY = { ...NO_SUMS, withFiles: 0 }
 
@@ -41,12 +47,16 @@ const EMPTY = { ...NO_SUMS, withFiles: 0 }
  */
 export const usesRows: DirectoryPart = {
   tables: [USES, USES_OF_ONE],
-  prefixes: [GEOFENCE_PREFIX, ...WITH_FILES.map((noun) => `${noun}-`)],
+  prefixes: [GEOFENCE_PREFIX, ...WITH_FILES.map((noun) => `${noun}-`), ...JOBS.map(({ prefix }) => prefix)],
   inputs: [
     ...[GEOFENCE_CREATED, GEOFENCE_CHANGED, GEOFENCE_DELETED],
     ...WITH_FILES.flatMap((noun) => Object.values(eventTypes(noun))),
+    ...JOBS.flatMap(({ types }) => [types.requested, types.finished, types.deleted]),
   ],
-  apply: (event, rows) => (event.stream.startsWith(GEOFENCE_PREFIX) ? positions(event, rows) : files(event, rows)),
+  apply: (event, rows) => {
+    if (event.stream.startsWith(GEOFENCE_PREFIX)) return positions(event, rows)
+    return JOBS.some(({ prefix }) => event.stream.startsWith(prefix)) ? filesOfJob(event, rows) : files(event, rows)
+  },
 }
 
 const positions = async (event: RecordedEvent, rows: Rows): Promise<void> => {
@@ -78,16 +88,33 @@ const files = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   await count(rows, use, (before?.amount ?? 0) + newBytes(values, before?.named), values)
 }
 
+/** The file that was sent, and what an attempt has stored at its end. */
+interface JobData {
+  organizationId: string
+  size?: number
+  result?: Partial<ExportResult & ImportResult>
+}
+
+const filesOfJob = async (event: RecordedEvent, rows: Rows): Promise<void> => {
+  const { organizationId, size = 0, result } = dataOf<JobData>(event)
+  const before = await rows.get<UseOfOne>(USES_OF_ONE.name, organizationId, event.stream)
+  const isDeleted = JOBS.some(({ types }) => event.type === types.deleted)
+  const more = result === undefined ? size : (result.size ?? result.reportBytes ?? 0)
+  const amount = isDeleted ? 0 : (before?.amount ?? 0) + more
+  await count(rows, { organizationId, event, sum: 'filesBytes', before, isJob: true }, amount)
+}
+
 interface Use {
   organizationId: string
   event: RecordedEvent
   sum: Sum
   before: UseOfOne | undefined
+  isJob?: boolean
 }
 
 const count = async (
   rows: Rows,
-  { organizationId, event, sum, before }: Use,
+  { organizationId, event, sum, before, isJob }: Use,
   amount: number,
   named?: JsonObject,
 ): Promise<void> => {
@@ -99,7 +126,7 @@ const count = async (
   if (more === 0 && amount > 0 === (before !== undefined)) return
   const uses = { ...EMPTY, ...(await rows.get<UsesRow>(USES.name, organizationId, organizationId)) }
   uses[sum] += more
-  if (sum === 'filesBytes') uses.withFiles += Number(amount > 0) - Number(before !== undefined)
+  if (sum === 'filesBytes' && isJob !== true) uses.withFiles += Number(amount > 0) - Number(before !== undefined)
   if (Object.values(uses).every((value) => value === 0)) rows.delete(USES.name, organizationId, organizationId)
   else rows.put(USES.name, organizationId, organizationId, uses)
 }

@@ -7,8 +7,9 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 const SOURCE = 'src/console'
 const TARGET = 'dist/console'
-const PACKAGES = ['svelte', 'esbuild', 'maplibre-gl', 'pmtiles', 'uplot', 'uqr']
+const PACKAGES = ['svelte', 'esbuild', 'maplibre-gl', '@mapbox/mapbox-gl-rtl-text', 'pmtiles', 'uplot', 'uqr']
 const MAPLIBRE = 'node_modules/maplibre-gl/dist'
+const RTL_TEXT = 'node_modules/@mapbox/mapbox-gl-rtl-text/dist/mapbox-gl-rtl-text.js'
 const COMPRESSED = /\.(js|css|svg|json)$/
 const BROTLI_QUALITY = 9
 
@@ -97,6 +98,7 @@ const build = async (tools, folder) => {
     plugins: [sveltePlugin(tools)],
     define: {
       LIVE_WORKER: JSON.stringify(`/assets/${nameOf(worker, `${SOURCE}/live/worker.ts`)}`),
+      RTL_TEXT: JSON.stringify(`/assets/${copied(RTL_TEXT, 'rtl-text')}`),
       MAP_WORKER: JSON.stringify(`/assets/${mapWorker}`),
     },
   })

@@ -30,6 +30,7 @@ const SERVICE_KEYS = new Set([
   'pids_limit',
   'logging',
   'stop_grace_period',
+  'stop_signal',
 ])
 const CONDITIONS = new Set(['service_started', 'service_healthy', 'service_completed_successfully'])
 const VARIABLES = new Set(FLAGS.flatMap(({ name }) => [variableOf(name), `${variableOf(name)}_FILE`]))

@@ -1,7 +1,7 @@
 // Compares the packages of the server library with scripts/server-library.json: the integrity in package-lock.json, and every
 // binary that is installed. `--official <clone>` compares the binaries with the releases of their author; `--write` makes the
 // list anew, after somebody has looked at a new version. Ends with 1 when something differs.
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -10,6 +10,8 @@ const LIST = new URL('server-library.json', import.meta.url)
 const list = JSON.parse(readFileSync(LIST, 'utf8'))
 const official = process.argv[process.argv.indexOf('--official') + 1]
 const faults = []
+/** The trees of a large repository are some megabytes. */
+const TEXT = { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }
 
 const binariesOf = (folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.node'))
@@ -40,26 +42,27 @@ const checkLock = ({ folder, version, integrity }) => {
 }
 
 const checkOfficial = (clone, { officialTag, binaries }) => {
-  const tree = execFileSync('git', ['-C', clone, 'ls-tree', '-r', officialTag], { encoding: 'utf8' })
+  const { status, stdout } = spawnSync('git', ['-C', clone, 'ls-tree', '-r', officialTag], TEXT)
+  if (status !== 0) return faults.push(`${officialTag} is not in ${clone}`)
   const blobs = new Map(
-    tree
+    stdout
       .trim()
       .split('\n')
       .map((line) => [basename(line.split('\t')[1]), line.split(/\s/)[2]]),
   )
-  for (const [path, { gitBlob }] of Object.entries(binaries)) {
-    const theirs = blobs.get(basename(path))
-    if (theirs === gitBlob) console.log(`same      ${basename(path)}`)
-    else faults.push(`${basename(path)} is ${theirs === undefined ? 'not in' : 'another one than in'} ${officialTag}`)
+  for (const [path, { gitBlob, officialName = basename(path) }] of Object.entries(binaries)) {
+    const theirs = blobs.get(officialName)
+    if (theirs === gitBlob) console.log(`same      ${officialName}`)
+    else faults.push(`${officialName} is ${theirs === undefined ? 'not in' : 'another one than in'} ${officialTag}`)
   }
 }
 
 for (const one of list) {
-  if (process.argv.includes('--write'))
+  if (process.argv.includes('--write') && existsSync(one.folder))
     one.binaries = Object.fromEntries(
       binariesOf(one.folder)
         .sort()
-        .map((path) => [path, entryOf(one.folder, path)]),
+        .map((path) => [path, { ...one.binaries[path], ...entryOf(one.folder, path) }]),
     )
   checkLock(one)
   checkInstalled(one)

@@ -101,7 +101,8 @@ export const FLAGS: readonly Flag[] = [
   {
     name: 'devices',
     default: '',
-    meaning: 'ports for hardware trackers over TCP and UDP, such as teltonika:5027,gt06:5023,h02:5013',
+    meaning:
+      'ports for hardware trackers over TCP and UDP, such as teltonika:5027,gt06:5023,h02:5013,queclink:5004,tk103:5002',
   },
   { name: 'devices-key', default: '', meaning: 'ingest key that hardware trackers come under' },
   { name: 'devices-allow', default: '', meaning: 'addresses (CIDR list) that hardware trackers may connect from' },

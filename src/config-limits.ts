@@ -32,6 +32,7 @@ export const LIMITS = [
   limit('flows', 'flows-max', 'flows'),
   limit('dataTypes', 'data-types-max', 'data types'),
   limit('records', 'records-max', 'records', '10000000'),
+  limit('exportConfigs', 'export-configs-max', 'export configs'),
   limit('filesBytes', 'files-bytes-max', 'bytes in files', '100GiB'),
   limit('users', 'users-max', 'users'),
   limit('serviceAccounts', 'service-accounts-max', 'service accounts'),

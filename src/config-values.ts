@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
+import { DEVICE_PROTOCOLS, type DeviceProtocol } from './devices/stream.ts'
 
 /** A flag or variable that cannot be used; ends the process with exit code 2. */
 export class ConfigError extends Error {}
@@ -38,20 +39,22 @@ export const cidrOf = (name: string, text: string): string => {
   return `${address}/${prefix}`
 }
 
-const DEVICE_PORT = /^(teltonika|gt06|h02):(\d{1,5})$/
+const DEVICE_PORT = new RegExp(`^(${DEVICE_PROTOCOLS.join('|')}):(\\d{1,5})$`)
 
 /** `teltonika:5027`, one or several; they need a key. */
 export const devicesOf = (
   texts: readonly string[],
   key: string | undefined,
-): { protocol: 'teltonika' | 'gt06' | 'h02'; port: number }[] => {
+): { protocol: DeviceProtocol; port: number }[] => {
   if (texts.length > 0 && key === undefined)
     throw new ConfigError('--devices needs --devices-key, an ingest key (better: WAYMARK_DEVICES_KEY_FILE)')
   return texts.map((text) => {
     const [, protocol, port] = DEVICE_PORT.exec(text) ?? []
     if (protocol === undefined || Number(port) > 65_535)
-      throw new ConfigError(`--devices must be like teltonika:5027,gt06:5023,h02:5013, not "${text}"`)
-    return { protocol: protocol as 'teltonika', port: Number(port) }
+      throw new ConfigError(
+        `--devices must be like teltonika:5027,gt06:5023 (${DEVICE_PROTOCOLS.join(', ')}), not "${text}"`,
+      )
+    return { protocol: protocol as DeviceProtocol, port: Number(port) }
   })
 }
 

@@ -19,6 +19,7 @@ import {
   senderOf,
   smtpOf,
 } from './config-values.ts'
+import type { DeviceProtocol } from './devices/stream.ts'
 import { type FlagReader, flagReader, type Role, ROLES } from './config-flags.ts'
 import { type Limits, limitsOf } from './config-limits.ts'
 import { engineUrlOf } from './engine-urls.ts'
@@ -83,11 +84,11 @@ export interface Config {
   orgPointsPerSecond: number | undefined
   webhookScheduleMs: readonly number[]
   /** Ports for hardware trackers. */
-  devices: readonly { protocol: 'teltonika' | 'gt06' | 'h02'; port: number }[]
+  devices: readonly { protocol: DeviceProtocol; port: number }[]
   /** The ingest key that they come under. */
   devicesKey: string | undefined
   devicesAllow: readonly string[]
-  /** Of a broker; may hold a password. */
+  /** URL of a broker; may hold a password. */
   mqttUrl: string | undefined
   /** The ingest key that points of the broker come under. */
   mqttKey: string | undefined

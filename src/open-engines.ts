@@ -3,9 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Config } from './config.ts'
 import { shownUrl } from './engine-urls.ts'
 import { CarriedLog, readCopyState } from './engines/carried-log.ts'
-import { openChdbHistoryStore } from './engines/chdb/chdb-history.ts'
 import { readHistoryCopy } from './engines/clickhouse-sql/copy-mark.ts'
-import { openClickhouseHistory } from './engines/clickhouse-history/clickhouse-history.ts'
 import type { EventLog } from './engines/event-log.ts'
 import { openFileFolder } from './engines/file-folder/file-folder.ts'
 import { openFileMailer } from './engines/file-mailer/file-mailer.ts'
@@ -41,7 +39,7 @@ const makeAll = (path: string): void => {
 type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
 
 /**
- * Each is opened by its URL. Drivers that are large, and that embedded installations do not need, are loaded when they are.
+ * Each is opened by its URL. Drivers that are large, and engines that are chosen, are loaded when they are needed.
  * @throws Error with one sentence, without the password in the URL
  */
 export const openLog = async (urls: Urls, clock: Clock, newId: () => string): Promise<EventLog> => {
@@ -92,10 +90,15 @@ export const openHistory = async (urls: Urls): Promise<HistoryStore> => {
 }
 
 /** The history as its engine has it, whole or not. */
-export const openOwnHistory = ({ historyUrl, dataPath }: Urls): Promise<HistoryStore> =>
-  historyUrl === 'chdb:'
-    ? openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
-    : named('history', historyUrl, () => openClickhouseHistory({ url: historyUrl }))
+export const openOwnHistory = async ({ historyUrl, dataPath }: Urls): Promise<HistoryStore> => {
+  if (historyUrl !== 'chdb:')
+    return named('history', historyUrl, async () => {
+      const { openClickhouseHistory } = await import('./engines/clickhouse-history/clickhouse-history.ts')
+      return openClickhouseHistory({ url: historyUrl })
+    })
+  const { openChdbHistoryStore } = await import('./engines/chdb/chdb-history.ts')
+  return openChdbHistoryStore({ path: join(dataPath, 'history'), scratchPath: join(dataPath, 'history-scratch') })
+}
 
 /** @param options `isGuest` beside a process that may have the folder open */
 export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>, options?: { isGuest: boolean }): Promise<FileStore> =>

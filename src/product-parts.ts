@@ -21,7 +21,7 @@ const KEPT_BY_THEMSELVES = new Set(OWN_PROJECTIONS.flatMap(({ tables }) => table
 /** Every resource of the product. */
 export const resources = new ResourceSet(DECLARED)
 
-/** Nouns that the audit log tells of. */
+/** Nouns that the audit log covers. */
 export const AUDITED = auditedNouns(resources.all())
 
 /** Every read model that is kept in tables and fed by the whole log. */

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
+import { LIMITS } from '../src/config-limits.ts'
+import { RECORDS } from '../src/features/data/views.ts'
+import { ORGANIZATIONS_TABLE } from '../src/features/identity/views.ts'
 import { pathsOf } from '../src/kit/resource/answers.ts'
 import type { ResourceServices } from '../src/kit/resource/declaration.ts'
 import { resourceRoutes } from '../src/kit/resource/routes.ts'
@@ -45,6 +48,19 @@ test('no role has more imports than fit on a screen', async (t) => {
   const files = filesBelow('src/roles')
   t.ok(files.length > 5, 'the walk found the roles')
   for (const file of files) t.ok(importsOf(file).length <= IMPORTS_MAX, `${file}: ${importsOf(file).length} imports`)
+})
+
+test('what customers make has a limit for each organization', async (t) => {
+  const made = FEATURES.flatMap(({ resources = [] }) => resources).filter(
+    ({ declaration: { plural, verbs = ['create'] } }) => plural !== ORGANIZATIONS_TABLE && verbs.includes('create'),
+  )
+  t.ok(made.length > 15, 'the walk found the resources')
+  const bounded = new Set<string>([...LIMITS.map(({ name }) => name), RECORDS])
+  t.same(
+    made.map(({ declaration }) => declaration.plural).filter((plural) => !bounded.has(plural)),
+    [],
+    'each is in LIMITS, or nothing ends its growth',
+  )
 })
 
 test('the example of each change can be sent: it names nothing that a create sets for good', async (t) => {

@@ -11,12 +11,17 @@ import { type Pace, sendPaced } from './lasting-senders.ts'
  * Two whole processes on the same servers: one of them is killed, frozen or asked to end, and then started beside the
  * other. Prints when each phase of the other's taking over had ended, in ms from the fault.
  * Usage: node dist/bench/load/takeover.js [--trackers 100000] [--fences 10000] [--partitions 16] [--pps 2000] [--rounds 1]
+ *   [--only SIGTERM]
  */
 const trackers = option('trackers', 100_000)
 const fences = option('fences', 10_000)
 const partitions = option('partitions', 16)
 const pointsPerSecond = option('pps', 2_000)
 const rounds = option('rounds', 1)
+
+const FAULTS = (['SIGKILL', 'SIGSTOP', 'SIGTERM'] as const).filter(
+  (fault) => !process.argv.includes('--only') || process.argv.includes(fault),
+)
 
 const PROBES = 64
 const VERTICES = 50
@@ -131,7 +136,7 @@ const measured = async (survivor: Service, access: Access, atMs: number): Promis
   return {
     detected: silent === undefined ? '' : Date.parse(silent.time) - atMs,
     'parts taken': taken === undefined ? '' : Date.parse(taken.time) - atMs,
-    slowest: taken === undefined ? '' : JSON.stringify(taken.slowestMs),
+    slowest: taken === undefined ? '' : String(taken.slowest),
     'positions shown': positions,
     'all caught up': all,
   }
@@ -170,7 +175,7 @@ const run = async (folder: string): Promise<void> => {
     process.stdout.write(`${trackers} trackers, ${fences} fences, ${partitions} partitions\n`)
     for (const pps of pointsPerSecond > 0 ? [0, pointsPerSecond] : [0]) {
       for (let round = 0; round < rounds; round++) {
-        for (const fault of ['SIGKILL', 'SIGSTOP', 'SIGTERM'] as const) {
+        for (const fault of FAULTS) {
           let pace: Pace | undefined
           if (pps > 0) pace = sendPaced(() => [a, services.b], access.fleet.key, { pointsPerSecond: pps, trackers })
           await settled([a, services.b])

@@ -15,7 +15,7 @@ import { print } from './print.ts'
 const BACKUP_USAGE = `waymark backup <folder> [--data ./data] [flags of start]
 Copies log, tables, history, files and keyring into a new folder, as they were at one moment, also while the service runs. Log
 and tables must be the embedded ones. Where no service runs, give --keys, --files and --history as the service has them.
-Whoever has the backup can read every secret in it. Prints what it holds as JSON.
+Anyone who has the backup can read every secret in it. Prints what it holds as JSON.
 `
 const RESTORE_USAGE = `waymark restore <backup> [--data ./data] [--verify]
 Makes a data folder out of a backup; the folder must be empty. --verify only reads the backup and compares its checksums.

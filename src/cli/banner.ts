@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 import { isLoopback } from '../config-values.ts'
 import { version } from '../kit/operations/version.ts'
 
-/** Says in plain words where to look and how to sign in, for whoever sits at the terminal. */
+/** Says in plain words where to look and how to sign in, for the person at the terminal. */
 export const banner = (url: string, dataPath: string, signIn: string): string =>
   `\nWaymark ${version()} is ready. Open ${url}\n${signIn}\nData: ${dataPath}. Stop it with Ctrl+C.\n\n`
 

@@ -9,7 +9,7 @@ import type { ControlRequest } from '../operations/control.ts'
 
 export interface ControlAnswer {
   ok: boolean
-  /** What was done, or why not. */
+  /** The outcome, or why there is none. */
   report?: unknown
   error?: string
 }
@@ -25,7 +25,7 @@ const pathOf = (dataPath: string): string => {
   return join(tmpdir(), `waymark-${createHash('sha256').update(path).digest('hex').slice(0, 32)}.sock`)
 }
 
-/** Serves requests, one line of JSON each, to whoever owns the process. The data folder is locked, so a socket file that is left over may go. */
+/** Serves requests, one line of JSON each, to the owner of the process. The data folder is locked, so a leftover socket file may go. */
 export const serveControl = async (
   dataPath: string,
   answer: (request: ControlRequest) => Promise<unknown>,

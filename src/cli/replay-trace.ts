@@ -79,7 +79,7 @@ class Frames {
     this.report()
   }
 
-  /** Tells what was refused so far, and forgets the frames that are over. */
+  /** Reports refusals so far, and forgets the frames that are over. */
   report(): void {
     for (const { seq, index, code, message } of this.ingest.rejected.splice(0)) {
       this.rejected++

@@ -27,5 +27,5 @@ export const resetPasswordCommand = async (args: readonly string[]): Promise<num
   const endsFactor = values['second-factor'] as boolean
   const report = await askRunning(dataPath, { command: 'resetPassword', name: email, endsFactor })
   const { url, expiresAt } = report as { url: string; expiresAt: string }
-  return print(`${url}\nIt works once, until ${expiresAt}; whoever has it can sign in as ${email}.\n`)
+  return print(`${url}\nIt works once, until ${expiresAt}; anyone who has it can sign in as ${email}.\n`)
 }

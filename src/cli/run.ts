@@ -23,7 +23,7 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark --version                 the version of this package
 `
 
-/** Where an error comes from, for whoever asks with `NODE_DEBUG=waymark`. */
+/** Where an error comes from; printed with `NODE_DEBUG=waymark`. */
 const details = debuglog('waymark')
 
 /** Runs one command and answers the exit code of the process. */
@@ -78,7 +78,7 @@ const start = async (config: Config): Promise<number> => {
   return (await import('./start.ts')).startCommand(config, undefined, stop)
 }
 
-/** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0016-two-packages-of-the-server-library.md). */
+/** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0016-packages-of-the-server-library.md). */
 const COVERED_NODES: { [major: string]: number } = { 20: 2.27, 22: 2.27, 24: 2.38 }
 /** The first minor of Node 20 that every library runs on. */
 const NODE_20_MINOR_MIN = 19

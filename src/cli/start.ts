@@ -12,7 +12,7 @@ import { runDemo } from './demo.ts'
 import { sentenceOf } from './sentence.ts'
 import { endsInTime, type StopSignal, stopSignal } from './stop-signal.ts'
 
-/** A start that is asked to end has so long to come to its own end. */
+/** Time that a start has to end by itself once asked to. */
 const START_END_MS = 3_000
 
 /** Runs the service until SIGTERM or SIGINT; a second one ends it at once. One that came while it starts ends it before it serves. */

@@ -31,7 +31,7 @@ export const stopSignal = (): StopSignal => {
   return { isAsked: () => askedAt !== undefined, asked }
 }
 
-/** Whether it ended within so many ms. */
+/** Whether it ended within `limitMs`. */
 export const endsInTime = (
   ending: Promise<unknown>,
   clock: Pick<Clock, 'after'>,

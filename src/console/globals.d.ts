@@ -1,6 +1,7 @@
 /** Addresses of built files, put in by the build. */
 declare const LIVE_WORKER: string
 declare const MAP_WORKER: string
+declare const RTL_TEXT: string
 
 declare module 'maplibre-gl/dist/maplibre-gl-csp.js' {
   import maplibregl = require('maplibre-gl')

@@ -66,13 +66,30 @@ const SPEED_MAX = 100_000
 /** The store takes a kilobyte of JSON. */
 const ATTRIBUTES_BYTES_MAX = 1024
 const TEXT_MAX = 200
+/** Most bytes of a number or boolean with quotes, colon and comma. */
+const NUMBER_BYTES = 24
 
 const isWithin = (value: number | undefined, least: number, most: number): value is number =>
   value !== undefined && value >= least && value <= most
 
-/** As many as fit, in the order given. */
+/** As many as fit, in the order given; mostly those given. */
 const keptAttributes = (attributes: Attributes | undefined): DevicePoint['attributes'] => {
   if (attributes === undefined) return undefined
+  return isKeptWhole(attributes) ? attributes : keptOnes(attributes)
+}
+
+/** Whether all are numbers and booleans that fit: to copy them would cost as much as to read them. */
+const isKeptWhole = (attributes: Attributes): attributes is { [name: string]: AttributeValue } => {
+  let bytes = 2
+  for (const name in attributes) {
+    const value = attributes[name]
+    if (typeof value !== 'boolean' && !(typeof value === 'number' && Number.isFinite(value))) return false
+    bytes += name.length + NUMBER_BYTES
+  }
+  return bytes > 2 && bytes <= ATTRIBUTES_BYTES_MAX
+}
+
+const keptOnes = (attributes: Attributes): DevicePoint['attributes'] => {
   const kept: { [name: string]: AttributeValue } = {}
   let bytes = 2
   let count = 0
@@ -80,7 +97,7 @@ const keptAttributes = (attributes: Attributes | undefined): DevicePoint['attrib
     const value = keptValue(attributes[name])
     if (value === undefined) continue
     // A number and a plain name cost as many bytes as characters.
-    bytes += typeof value === 'string' ? Buffer.byteLength(JSON.stringify([name, value])) : name.length + 24
+    bytes += typeof value === 'string' ? Buffer.byteLength(JSON.stringify([name, value])) : name.length + NUMBER_BYTES
     if (bytes > ATTRIBUTES_BYTES_MAX) break
     kept[name] = value
     count++

@@ -2,7 +2,7 @@ import type { DevicePoint } from './point.ts'
 
 /** What a device says on a connection, in the order in which it is to be answered. */
 export type Said =
-  /** Who it is. `refused` is what an unknown one is told, where the protocol has a word for that. */
+  /** The device's name. `refused` is the answer to an unknown device, where the protocol has one. */
   | { kind: 'login'; name: string; accepted?: Buffer; refused?: Buffer }
   /** Points; `answer` goes out once they are durable. A protocol that names the device in each message says so here. */
   | { kind: 'points'; points: DevicePoint[]; name?: string; answer?: Buffer }
@@ -21,6 +21,10 @@ export interface StreamProtocol {
   /** @throws NotThisProtocol */
   readDatagram?(datagram: Buffer, now: number): Said[]
 }
+
+/** Protocols of hardware, by the name that `--devices` takes. */
+export const DEVICE_PROTOCOLS = ['teltonika', 'gt06', 'h02', 'queclink', 'tk103'] as const
+export type DeviceProtocol = (typeof DEVICE_PROTOCOLS)[number]
 
 /** What came is not the protocol of the port: the connection is closed. */
 export class NotThisProtocol extends Error {}

@@ -29,7 +29,7 @@ export interface CopyState {
   last: unknown
 }
 
-/** What is known of a copy into this log; undefined for a log of its own. */
+/** State of a copy into this log; undefined for a log of its own. */
 export const readCopyState = async (log: Pick<EventLog, 'read'>): Promise<CopyState | undefined> => {
   let state: CopyState | undefined
   for await (const event of eventsOf(log, COPY_STREAM)) state = noted(state, event)
@@ -78,7 +78,7 @@ export const copyEvent = (id: string, type: string, data: object): NewEvent => (
  * A copied log as the one that it was copied from: revisions, positions and times of its events are what they were, and
  * go on from there. So whatever names them stays right: checkpoints, snapshots, rows of the history, revisions that
  * clients hold. The order of the copy itself is looser: between two `COPY_PASSED` only each stream is in order, and
- * whoever follows several is told them in the order of their positions.
+ * a follower of several gets their events in the order of their positions.
  */
 export class CarriedLog implements EventLog {
   private readonly log: EventLog
@@ -86,7 +86,7 @@ export class CarriedLog implements EventLog {
   /** Position of the other log up to which it was copied. */
   private readonly through: number
   private readonly endedAt: number
-  /** What is added to positions of what came after the copy: they rise on from those of the other log. */
+  /** Added to positions of events after the copy: they rise on from those of the other log. */
   private readonly shift: number
 
   constructor(log: EventLog, state: CopyState) {
@@ -229,7 +229,7 @@ export class CarriedLog implements EventLog {
   }
 }
 
-/** What was copied is looser in order than it was: the events of a window are held until it is over, and then sorted. */
+/** Copied events are looser in order than before: the events of a window are held until it is over, and then sorted. */
 class Windows {
   /** The checkpoint of the last batch. */
   told: number

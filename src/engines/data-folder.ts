@@ -117,7 +117,7 @@ const take = (path: string, lock: string, mine: string, token: string): void => 
   throw new Error(`The data folder ${path} cannot be taken: several processes try to at once.`)
 }
 
-// Moved aside before it is removed: when somebody else took the folder in between, his lock is put back.
+// Moved aside before it is removed: when another process took the folder in between, its lock is put back.
 const removeDead = (lock: string, dead: Owner | undefined, token: string): void => {
   const aside = `${lock}.${token}.dead`
   try {

@@ -7,10 +7,10 @@ import { isBeyondRepair } from './write-errors.ts'
 export interface DiskRoomOptions {
   /** A folder on the disk. */
   path: string
-  /** What a refused caller is told. */
+  /** Message for a refused caller. */
   message: string
   clock: Clock
-  /** Writes so many bytes to the disk and gives their space back; rejects when they do not fit. */
+  /** Writes this many bytes to the disk and gives their space back; rejects when they do not fit. */
   tryBytes(bytes: number): Promise<void>
   /** Called for an error that room does not mend, before anything else is written. */
   broken(error: unknown): void
@@ -40,13 +40,13 @@ export class DiskRoom {
     return this.refusal !== undefined
   }
 
-  /** Whether a commit of so many bytes may be tried. */
+  /** Whether a commit of this size may be tried. */
   takes(bytes: number): boolean {
     if (this.refusal === undefined) this.look(bytes)
     return !this.isShort
   }
 
-  /** A commit of so many bytes failed. */
+  /** A commit of this size failed. */
   refused(cause: unknown, bytes: number): void {
     if (isBeyondRepair(cause) && !(isShortWrite(cause) && this.freeBytes() < bytes + FREE_BYTES_MIN))
       this.options.broken(cause)

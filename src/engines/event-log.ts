@@ -17,7 +17,7 @@ export interface Appended {
 /** What came of asking for space: it began; it runs already; it is too early; the log's user may not. */
 export type Reclaimed = 'begun' | 'running' | 'notDue' | 'forbidden'
 
-/** What is followed: one stream, or every stream whose name begins with one of the prefixes (system streams never). */
+/** Source to follow: one stream, or every stream whose name begins with one of the prefixes (system streams never). */
 export type Source = { stream: string } | { prefixes: readonly string[] }
 
 export interface FollowBatch {
@@ -54,11 +54,11 @@ export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
  * - An append that is repeated (same event ids, same expected revision) answers what the first one answered. With `any`
  *   it is stored at least once. One append never mixes ids that were sent before with new ones.
  * - An append whose outcome is unknown is repeated inside with the same ids until the engine's deadline. When it then
- *   rejects with `engine_down` its outcome is unknown: the events may stand in the log, or come to stand there. Whoever
- *   goes on repeats the same append, or reads the stream first.
+ *   rejects with `engine_down` its outcome is unknown: the events may stand in the log, or come to stand there. The caller
+ *   repeats the same append, or reads the stream first.
  * - A follower sees every event once, in order, none of an append that was not durable, and its own process's appends
  *   at the latest some milliseconds after they resolve. It ends only by its signal: a lost connection is resumed inside.
- * - What is truncated or erased is gone at once for those who read or follow the stream. Those who follow prefixes may
+ * - What is truncated or erased is gone at once for readers and followers of the stream. Followers of prefixes may
  *   still see it for a while.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
@@ -94,6 +94,8 @@ export interface EventLog {
    * due, and does not wait for it. @throws Failure engine_down
    */
   reclaim?(): Promise<Reclaimed>
+  /** How many of the newest of these in a row did not complete; one that still runs is none of them. @throws Failure engine_down */
+  failedReclaims?(): Promise<number>
   /** Resolves when the engine answers, rejects with Failure engine_down. */
   ping(): Promise<void>
   /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */

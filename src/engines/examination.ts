@@ -11,7 +11,7 @@ export interface ExaminedSetting {
   advice: string
 }
 
-/** What an engine tells of itself, for whoever runs it. */
+/** What an engine reports about itself, for its operator. */
 export interface Examination {
   version?: string
   /** Its clock, ms since the epoch. */

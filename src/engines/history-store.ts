@@ -12,12 +12,12 @@ export type HistoryFormat =
 /** Values for `{name:Type}` placeholders. Values never become part of the SQL text. */
 export type HistoryParameters = { [name: string]: string | number | boolean | readonly string[] | readonly number[] }
 
-/** Whose rows leave the history for ever: an organization's, or one tracker's. */
+/** Owner of rows that leave the history for ever: an organization, or one tracker. */
 export interface HistoryErasure {
   organizationId: string
   trackerId?: string
   /**
-   * Of a tracker: only what happened up to then, ms since the epoch, since a tracker may be made anew under its id. A run
+   * For a tracker: what happened up to this time, ms since the epoch, since a tracker may be made anew under its id. A run
    * goes by the time of its event. Left out: whatever the time.
    */
   through?: number
@@ -31,7 +31,7 @@ export interface HistoryErasure {
  * - A query is answered as a stream of chunks as the engine makes them, never held whole; ending the iteration early ends the query.
  * - Queries run beside each other and beside inserts; more than the bound are refused with a `Failure` `overloaded`.
  * - What is erased is in no answer to a question that is asked afterwards. An insert that is under way meanwhile may bring
- *   some of it back: whoever inserts knows what was erased (projections/erasures.ts).
+ *   some of it back: inserters know what was erased (projections/erasures.ts).
  * - Nothing blocks the event loop; an engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface HistoryStore {

@@ -1,6 +1,5 @@
-/** One mail to one person. */
 export interface Mail {
-  /** The same at each attempt; it makes the `Message-ID`, by which whoever gets it twice can tell. */
+  /** The same at each attempt; it makes the `Message-ID`, by which recipients recognize duplicates. */
   id: string
   /** One address that `isRecipient` passes; any other is refused. */
   to: string
@@ -21,14 +20,14 @@ export type MailOutcome =
 
 /**
  * Sends mail. Promises of every engine (test/contracts/mailer.ts):
- * - Resolves for whatever happens, at the latest when its deadline is over; `sent` means that whoever takes the mail has
- *   taken it for good.
+ * - Resolves for whatever happens, at the latest when its deadline is over; `sent` means that the mail server has taken
+ *   the mail for good.
  * - One mail goes to one recipient, whatever stands in its fields.
  * - The same mail sent again carries the same `Message-ID`.
  */
 export interface Mailer {
   send(mail: Mail): Promise<MailOutcome>
-  /** Whether whoever takes mail could be handed some; sends none. @throws Error that says what is wrong, without secrets */
+  /** Checks whether mail could be handed over; sends none. @throws Error that says what is wrong, without secrets */
   check(): Promise<void>
   /** Lets what is under way end. */
   close(): Promise<void>

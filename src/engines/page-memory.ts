@@ -10,7 +10,7 @@ export const PAGES_BYTES = 24 * 1024 * 1024
 const ROWS_BYTES = 16 * 1024 * 1024
 /** Larger rows are few, and cost more to send than to unpack. */
 const ROW_BYTES_MAX = 64 * 1024
-/** Whoever takes more rows at once walks over all of them, and comes once. */
+/** A caller that takes more rows at once walks over all of them, and comes once. */
 export const PAGE_ROWS_MAX = 100
 /** Values of one condition, above which a question is nobody else's. */
 const VALUES_MAX = 100
@@ -28,7 +28,7 @@ interface Remembered {
 
 const weightOf = ({ bytes }: Remembered): number => ROW_BYTES + UNPACKED * bytes.length
 
-/** What a page of this name weighs whose rows are of so many bytes, packed. Their JSON is counted where it is kept. */
+/** Weight of a page of this name whose packed rows have `rowBytes`. Their JSON is counted where it is kept. */
 export const pageWeight = (rowBytes: number, key: string): number => PAGE_BYTES + key.length + UNPACKED * rowBytes
 
 export class RowMemory {

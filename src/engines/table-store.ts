@@ -53,7 +53,7 @@ export interface Find {
    */
   sort?: { field: string; order: 'asc' | 'desc'; within?: Bounds }
   limit: number
-  /** Skips so many rows (for `?page=`). */
+  /** Rows to skip (for `?page=`). */
   offset?: number
   /** Goes on after the row where the cursor stood; opaque, valid for the same question only. */
   after?: string
@@ -103,7 +103,7 @@ export const wordGroupsOf = ({ text, words = [] }: Pick<Find, 'text' | 'words'>)
 /** Where a consumer stands: one number for each source that it follows (`all`, or a partition's number). */
 export type Checkpoint = { [source: string]: number }
 
-/** What a commit moves and by whom: it is applied only while it follows what is stored. */
+/** A commit's move and its owner: it is applied only while it follows the stored checkpoint. */
 export interface CheckpointMove {
   consumer: string
   /** Where the batch begins: what must be stored now; undefined for nothing. */
@@ -174,7 +174,7 @@ export interface TableStore {
   scan<R extends Row>(table: string, scope: string): AsyncIterable<StoredRow<R>>
   /** Every row of every scope, in any order: to compare what was rebuilt beside, never on a path of service. */
   scanAll<R extends Row>(table: string): AsyncIterable<StoredRow<R>>
-  /** @throws StaleCommit, Failure engine_down. Without `move` the rows are stored whoever else writes them. */
+  /** @throws StaleCommit, Failure engine_down. Without `move` the rows are stored regardless of other writers. */
   commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void>
   /**
    * Makes the caller the consumer's owner: from now on commits under fences that were taken earlier are stale. Fences

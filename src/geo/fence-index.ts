@@ -142,7 +142,7 @@ export class FenceIndex {
 
   /**
    * The next version, with the same fences and set ids that begin anew: when `setsTotal` has grown far beyond the ids in use.
-   * Whoever moves to it turns each id that it holds into `next.setOf(previous.members(id))`.
+   * Users that move to it turn each id they hold into `next.setOf(previous.members(id))`.
    */
   compacted(): FenceIndex {
     this.#begin()

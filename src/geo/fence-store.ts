@@ -75,7 +75,7 @@ export class FenceStore {
     for (const fence of removed) this.#end(this.#entries.get(fence)!, ALWAYS)
   }
 
-  /** Takes up to so many items out of the tree that no version in use can see. */
+  /** Takes up to `itemsMax` items out of the tree that no version in use can see. */
   bury(itemsMax: number): void {
     if (this.#buried === this.#ended.length) return
     const oldest = this.#oldest()

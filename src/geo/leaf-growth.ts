@@ -4,7 +4,7 @@ import { cellAt, type Content, gather, narrow } from './leaf-content.ts'
 import { cellStart, type LeafPool, slotAt, hangNode } from './leaf-pool.ts'
 import { WIDTH_MIN, writeLeaf } from './leaf-write.ts'
 
-/** A leaf begins with up to so many edges: fewer would cost more searching than they save where few positions come. */
+/** Most edges that a leaf begins with: fewer would cost more searching than they save where few positions come. */
 const WORK_AT_FIRST = 64
 
 type Versioned = {

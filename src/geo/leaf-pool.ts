@@ -20,7 +20,7 @@ export class LeafPool {
   used = 16
   readonly parts: Part[] = []
 
-  /** The offset of so many integers of any content. */
+  /** The offset of `count` integers of any content. */
   take(count: number): number {
     const at = this.used
     this.used += count

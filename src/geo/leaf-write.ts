@@ -87,7 +87,7 @@ export const writeEdge = (
 }
 
 /**
- * Candidates for the centre of a leaf are so many steps east of its middle, and the square of them north. They lie on a parabola,
+ * Candidates for the centre of a leaf are n steps east of its middle, and n squared north. They lie on a parabola,
  * which a line meets twice at most: sixteen do for seven edges for sure, and nearly always for any number.
  */
 export const centresOf = (cell: Cell): number => Math.min(CENTRES_MAX, Math.ceil(Math.sqrt((cell.n - cell.lat) / 2)))

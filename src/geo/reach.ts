@@ -3,7 +3,7 @@ import { eastwardE7, LAT_MAX_E7, TURN_E7 } from './coordinates.ts'
 import { distanceMeters, e7ToRadians, EARTH_RADIUS_METERS, METERS_PER_E7 } from './distance.ts'
 import { angleToSegment, SEGMENT_NUMBERS, segmentLatitudes, writeSegment, writeVector } from './great-circle.ts'
 
-/** All within so many metres of a point (a circle) or of a run of great-circle segments (a stretch of a corridor). */
+/** All within some metres of a point (a circle) or of a run of great-circle segments (a stretch of a corridor). */
 export type Reach = {
   readonly kind: 'reach'
   readonly lngE7: number

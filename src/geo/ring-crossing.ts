@@ -130,7 +130,7 @@ const opposite = (a: number, b: number): boolean => (a > 0 && b < 0) || (a < 0 &
  */
 export const enclosesArea = (ring: Polygon): boolean => isInsideOnMeridian(ring) || hasOddStretch(ring)
 
-/** So far apart, crossings of a meridian are certainly two: what a double loses is less. */
+/** Crossings of a meridian this far apart are certainly two: a double loses less. */
 const APART_E7 = 1
 
 /** Looks along the meridian through the middle, half a unit beside every vertex. */

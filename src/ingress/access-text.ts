@@ -7,7 +7,7 @@ const ACCESS: { [access in Exclude<Route['access'], object>]: string } = {
   operator: 'Needs no permission: the metrics token where one is set, otherwise it answers on loopback only.',
 }
 
-/** Who may call a route, in a sentence. */
+/** Callers that a route admits, in a sentence. */
 export const accessText = ({ access, isPersonal }: Pick<Route, 'access' | 'isPersonal'>): string => {
   const permissions = openedBy(access).map((one) => `\`${one}\``)
   const own = typeof access !== 'string' && access.own === true ? ' Without it you get what is your own.' : ''

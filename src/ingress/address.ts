@@ -4,7 +4,7 @@ type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 export interface ClientAddress {
   address: string
-  /** What is counted as one client: the address, or the /64 of an IPv6 one, of which each client has all. */
+  /** Counted as one client: the address, or the /64 of an IPv6 one, of which each client has all. */
   network: string
   /**
    * The client is on this machine, speaks for nobody else, and asked for this machine by a name of its own: a page of
@@ -13,13 +13,13 @@ export interface ClientAddress {
   isLocal: boolean
 }
 
-/** Says who is at the other end, by the peer's address and the headers `X-Forwarded-For` and `Host`. */
+/** Finds the client, by the peer's address and the headers `X-Forwarded-For` and `Host`. */
 export type AddressOf = (peer: string, forwardedFor: string | undefined, host: string | undefined) => ClientAddress
 
 const PEERS_CACHED_MAX = 10_000
 
 /**
- * Answers who is at the other end. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted
+ * Answers the client's address. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted
  * proxy: what stands before the first one that is not may be made up.
  * @param ownHosts names, beside `localhost` and loopback addresses, by which this machine is asked for
  * @throws Error for a range that is no CIDR.
@@ -54,7 +54,7 @@ export const clientAddresses = (trustedProxies: readonly string[], ownHosts: rea
       if (!ipaddr.isValid(named)) break
       address = named
     }
-    // Whoever forwards is not the client itself, and what it says of the client may be made up.
+    // A forwarder is not the client itself, and what it says of the client may be made up.
     return { address, network: networkOf(address), isLocal: false }
   }
 }

@@ -42,7 +42,7 @@ export class Admission {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
     const { headers, allowances } = exchange
-    if (token === undefined && route.forMachine === true && exchange.isLocal) return undefined
+    if (route.forMachine === true && exchange.isLocal) return undefined
     if (token === undefined && route.withoutToken !== undefined) {
       const caller = await route.withoutToken({ headers, now: this.options.clock.now() })
       if (caller !== undefined) return this.allow(this.counted(caller, allowances), route)
@@ -96,7 +96,7 @@ const credentialOf = (caller: Caller): string => {
   return caller.kind === 'tracker' ? `tracker:${caller.organizationId}:${caller.trackerId}` : `key:${caller.keyId}`
 }
 
-/** Names who calls, whatever credential they came with. */
+/** Name of the caller, whatever its credential. */
 export const identityOf = (caller: Caller): string => {
   if (caller.kind === 'user') return `user:${caller.organizationId}:${caller.userId}`
   return credentialOf(caller)

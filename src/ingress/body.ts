@@ -5,7 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/errors.ts'
 import { breathe, inSlices } from '../kernel/breath.ts'
 
-/** What one network may hold of it: whoever sends half of many bodies leaves some to others. */
+/** Share of it that one network may hold: a sender of many half bodies leaves some to others. */
 const OWN_SHARE = 3 / 4
 
 /** Bytes of all bodies that are in memory at one time. */
@@ -51,7 +51,7 @@ const AHEAD_BYTES_MAX = 256 * 1024
 const SLOWEST_BYTES_PER_MS = 32
 /** A body of more is read in slices. */
 const BYTES_AT_ONCE = 1024 * 1024
-/** So many smaller chunks in a row are joined: a client may send one byte in each, and a chunk takes some 150 in memory. */
+/** Smaller chunks are joined, `SMALL_MAX` in a row: a client may send one byte in each, and a chunk takes some 150 in memory. */
 const SMALL_BYTES = 1024
 const SMALL_MAX = 256
 
@@ -68,7 +68,7 @@ export class BodyReader {
   /** Small chunks since the last that was joined, or was not small. */
   private smallChunks = 0
   private receivedBytes = 0
-  /** Where whoever discards the body has enough of it. */
+  /** Received bytes beyond which discarding gives up. */
   private receivedMax = Number.POSITIVE_INFINITY
   private readonly declaredBytes: number | undefined
   private failure: Failure | undefined
@@ -116,7 +116,7 @@ export class BodyReader {
     }
   }
 
-  /** Throws away what still comes, up to so many bytes. Answers whether that was all; false at once where more is declared. */
+  /** Throws away what still comes, up to `bytesMax`. Answers whether that was all; false at once where more is declared. */
   async discarded(bytesMax: number): Promise<boolean> {
     this.drop()
     this.failure ??= new Failure('internal', { message: 'The body is not wanted any more.' })
@@ -160,7 +160,7 @@ export class BodyReader {
   }
 
   private joinSmall(): void {
-    // Of those that are read as they come some may be gone by now.
+    // Some of those that are read as they come may be gone.
     this.chunks.push(Buffer.concat(this.chunks.splice(-this.smallChunks)))
     this.smallChunks = 0
   }

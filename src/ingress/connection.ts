@@ -66,7 +66,7 @@ export class Connection {
     this.guarded(() => this.inner?.drain())
   }
 
-  /** The socket is gone, whoever ended it. */
+  /** The socket is gone, from whichever side. */
   ended(): void {
     this.isClosed = true
     this.cancelTimer()

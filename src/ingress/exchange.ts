@@ -5,7 +5,7 @@ import type { AddressOf, ClientAddress } from './address.ts'
 import type { Allowance } from './limits.ts'
 import { readHead } from './request-head.ts'
 
-/** A proxy on this machine speaks for whoever is behind it. */
+/** A proxy on this machine speaks for clients behind it. */
 const PROXY_HEADERS = [
   'forwarded',
   'via',

@@ -33,9 +33,9 @@ export interface HttpOptions extends RunOptions {
   addressOf: AddressOf
 }
 
-/** What is left of a body that nobody wants is read up to this before the answer: then the connection can be used on. */
+/** Bytes of an unwanted body that are read before the answer: then the connection can be used on. */
 const UNREAD_BYTES_MAX = 256 * 1024
-/** A client that sends on although it was answered is listened to for so long: some read the answer only then. */
+/** Bytes read from a client that sends on although it was answered: some read the answer only after sending. */
 const LINGER_BYTES_MAX = 64 * 1024 * 1024
 const LINGER_MS = 1_000
 
@@ -158,7 +158,7 @@ export class HttpDoor {
     return runRoute(call, caller, this.options)
   }
 
-  /** For whoever repeats the call that revoked their token: its answer, or its end where a crash cut it short. */
+  /** For a repeat of the call that revoked its own token: its answer, or its end where a crash cut it short. */
   private async repeated(call: Call): Promise<Answered | StreamAnswer | undefined> {
     if (call.route.declaration.revokesToken !== true) return undefined
     const kept = await keptForRevoked(call, this.options)

@@ -150,7 +150,10 @@ const responseOf = (answer: Answer, headers: readonly AnswerHeader[], named: Nam
   const { description, schema, example, contentType: type = 'application/json', alsoAs = {} } = answer
   const isDone = schema === undefined && type === 'application/json'
   const shown = schema ?? (isDone ? okSchema : rawSchema(type))
-  const others = Object.entries(alsoAs).map(([other, its]) => [other, { schema: named.shown(its ?? rawSchema(other)) }])
+  const others = Object.entries(alsoAs).map(([other, its = rawSchema(other)]) => {
+    const { examples, ...itsSchema } = its
+    return [other, mediaType(itsSchema, (examples as unknown[] | undefined)?.[0], named)]
+  })
   return {
     description,
     headers: Object.fromEntries(headers.map((name) => [name, referTo('headers', name)])),

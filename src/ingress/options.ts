@@ -18,7 +18,7 @@ export interface AccessChange {
   jti?: string
   trackerId?: string
   keyId?: string
-  /** Sockets stay open so long before they are looked up: a token that `refresh` revoked has time for its new `auth`. */
+  /** How long sockets stay open before they are looked up: a token that `refresh` revoked has time for its new `auth`. */
   graceMs?: number
 }
 
@@ -42,7 +42,7 @@ export interface IngressLimits {
   unauthenticatedMax: number
   /** Time for the first `auth` message of a socket. */
   authTimeoutMs: number
-  /** A socket without a sign of life for so long is closed; pings are sent before. */
+  /** A socket without a sign of life for this long is closed; pings are sent before. */
   socketIdleSeconds: number
   /** How long `close` waits for requests under way. */
   closeTimeoutMs: number
@@ -75,7 +75,7 @@ export interface IngressOptions {
   info: ApiInfo
   /** @throws Failure `unauthenticated` for a credential that is unknown, expired or revoked, `engine_down`. */
   authenticate(token: string): Promise<Caller>
-  /** The same of a user's token although it was revoked: for whoever repeats the call that revoked it. */
+  /** The same for a user's token although it was revoked: for a repeat of the call that revoked it. */
   authenticateRevoked?(token: string): Promise<Caller>
   accessChanged(listener: (change: AccessChange) => void): () => void
   settle: Settle

@@ -22,7 +22,7 @@ export interface Port {
   url: string
   port: number
   app: TemplatedApp
-  /** From now on requests are handed on. Channels are added to `app` by whoever serves. */
+  /** From now on requests are handed on. The caller adds channels to `app`. */
   serve(handle: HandleRequest): void
   /** To be called when a WebSocket ends: uWebSockets.js counts a connection that was upgraded in, but never out. */
   released(): void

@@ -219,7 +219,7 @@ class StreamWriter {
     return slice.length
   }
 
-  /** Of a stream of known length uWebSockets.js keeps nothing: it says how much of a part it took. */
+  /** uWebSockets.js keeps nothing of a stream of known length: it says how much of a part it took. */
   private writePart(part: Uint8Array, total: number): number {
     const { res } = this.exchange
     const before = res.getWriteOffset()

@@ -22,7 +22,7 @@ export interface Call {
   reader: BodyReader | undefined
   now: number
   correlationId: string
-  /** Of routes `forDevices`. */
+  /** Routes `forDevices` only. */
   credential?: string
 }
 
@@ -210,7 +210,11 @@ const requestOf = (
 /** Most requests make no id: randomness is drawn at the first one. */
 const idsOf = (now: number, { seed, isRepeat = false }: Partial<Run> = {}): IdSource => {
   let source: IdSource | undefined
-  return { isRepeat, next: () => (source ??= idSource(now, seed)).next() }
+  const next = (): string => {
+    source ??= idSource(now, seed)
+    return source.next()
+  }
+  return { isRepeat, ...(seed === undefined && { isRandom: true as const }), next }
 }
 
 const traceparentOf = ({ headers }: Exchange): string | undefined => {

@@ -118,7 +118,7 @@ export class SocketDoor {
 
   /**
    * `cork` of uWebSockets.js 20 does not see that a late upgrade made its response a WebSocket where that stayed at its
-   * address: it goes on to read the response's flags behind the smaller WebSocket, in memory that is free by then, and
+   * address: it goes on to read the response's flags behind the smaller WebSocket, in memory already freed, and
    * closes the socket where they say so (uWebSockets 1929). So `open` must not allocate: it only notes the socket, and
    * is called beforehand, as compiling it allocates too.
    */

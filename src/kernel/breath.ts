@@ -1,9 +1,9 @@
 /** How long all work that could go on and on may keep the event loop for itself. */
 const TURN_MS = 5
-/** Where sockets never rest, so many times as long as they took: with less, consumers fall seconds behind what comes in. */
+/** Where sockets never rest, this many times as long as they took: with less, consumers fall seconds behind what comes in. */
 const TIMES_SOCKETS = 3
 const TURN_MS_MAX = 250
-/** What is resumed at the end of a turn still has so long: less would be lost in waiting. */
+/** Time left for work resumed at the end of a turn: less would be lost in waiting. */
 const SLICE_MS = 1
 
 let turnEnds = 0
@@ -18,7 +18,10 @@ let next = 0
  * for long. All such loops of the process share one budget, or many small ones would add up: those who wait are resumed
  * one after the other, each when the one before has done what it does without waiting.
  */
-export const breathe = (): Promise<void> | undefined => (performance.now() < sliceEnds ? undefined : new Promise(wait))
+export const breathe = (): Promise<void> | undefined => (hasBreath() ? undefined : new Promise(wait))
+
+/** Whether others may wait some more: for a loop that goes on by itself where `breathe` would have to be awaited. */
+export const hasBreath = (): boolean => performance.now() < sliceEnds
 
 /** Runs a piece of work from each place on that the one before answered, up to `end`, with breaths between them. */
 export const inSlices = (end: number, slice: (from: number) => number, from = 0): void | Promise<void> => {
@@ -54,7 +57,7 @@ const resumeNext = (): void => {
   } else if (now < turnEnds) {
     sliceEnds = Math.max(turnEnds, now + SLICE_MS)
     waiting[next++]()
-    // A tick that a microtask asks for comes when no microtask is left: whoever was resumed waits for something by then.
+    // A tick that a microtask asks for comes when no microtask is left: resumed work waits for something then.
     queueMicrotask(() => process.nextTick(resumeNext))
   } else {
     waiting = waiting.slice(next)

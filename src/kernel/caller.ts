@@ -9,7 +9,7 @@ export interface PermissionDetail {
 export interface UserCaller {
   kind: 'user'
   organizationId: string
-  /** Of the user, or of the service account. */
+  /** Id of the user or of the service account. */
   userId: string
   /** A program by its key: nobody who signs in, has notifications or a phone. */
   isService?: true
@@ -68,10 +68,10 @@ export const credentialKindOf = (caller: Caller): CredentialKind =>
 export const lacksSecondFactor = (caller: Caller): boolean =>
   caller.kind === 'user' && caller.isSecondFactorRequired === true && caller.hasSecondFactor !== true
 
-/** Whether whoever has the role has every hub. An owner's role has every permission, also those that came after it was stored. */
+/** Whether holders of the role have every hub. An owner's role has every permission, also those that came after it was stored. */
 export const hasAllHubs = (role: { key?: unknown; permissions?: unknown } | undefined): boolean =>
   role?.key === 'owner' || (Array.isArray(role?.permissions) && role.permissions.includes('view/all-hubs'))
 
-/** Whether the caller may see what belongs to these hubs; what has no hub only those see who see all. */
+/** Whether the caller may see records of these hubs; only callers with all hubs see records without one. */
 export const seesHubs = (caller: UserCaller, hubIds: readonly string[]): boolean =>
   caller.hubIds === 'all' || hubIds.some((hubId) => (caller.hubIds as readonly string[]).includes(hubId))

@@ -21,7 +21,11 @@ export const ERRORS = {
   not_found: { status: 404, retryable: false, text: 'There is nothing at this address.' },
   method_not_allowed: { status: 405, retryable: false, text: 'This path does not take that method.' },
   conflict: { status: 409, retryable: false, text: 'The request conflicts with what is there.' },
-  taken_away: { status: 409, retryable: false, text: 'This is not yours any more: it was given to somebody else.' },
+  taken_away: {
+    status: 409,
+    retryable: false,
+    text: 'This is no longer yours: it was taken back, moved, or given to somebody else.',
+  },
   stale_version: { status: 409, retryable: false, text: 'The resource has changed since you read it; read it again.' },
   in_progress: { status: 409, retryable: true, text: 'The first request with this Idempotency-Key is still running.' },
   key_in_use: { status: 409, retryable: false, text: 'This value is taken by another record.' },

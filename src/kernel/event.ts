@@ -1,4 +1,4 @@
-/** Who and what led to an event. Every event but a batch of points carries it. */
+/** Actor and cause of an event. Every event but a batch of points carries it. */
 export interface EventMetadata {
   organizationId?: string
   /** The user, tracker, key or part of the service that acted, such as `user:<id>` or `reactor:match-geofences`. */

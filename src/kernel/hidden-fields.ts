@@ -2,7 +2,7 @@ import type { PermissionDetail } from './caller.ts'
 import { Failure } from './errors.ts'
 import type { Row } from './table.ts'
 
-/** Fields of a person's record that are for themselves and for whoever has the permission. */
+/** Fields of a person's record for themselves and for holders of the permission. */
 export interface Personal {
   permission: string
   fields: readonly string[]

@@ -48,7 +48,7 @@ export const key = (bounds: { max: number }): Field => ({
   schema: { type: 'string', minLength: 1, maxLength: bounds.max, 'x-text': 'key' satisfies TextKind },
 })
 
-/** What nobody reads as a text: a password, a token. */
+/** A value that nobody reads as a text: a password, a token. */
 export const secret = (bounds: { max: number; min?: number }): Field => ({
   schema: { type: 'string', minLength: bounds.min ?? 1, maxLength: bounds.max },
 })

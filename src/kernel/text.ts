@@ -18,7 +18,7 @@ const HALF = /\p{Cs}/u
 /** Something that is seen: no space, no invisible format character, no filler. */
 const VISIBLE = /[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\u115f\u1160\u2800\u3164\uffa0]/u
 
-/** What is wrong with a text, in the words that follow the path of its field; undefined when nothing is. */
+/** Fault of a text, in the words that follow the path of its field; undefined for none. */
 export const textFault = (text: string, kind: TextKind): string | undefined => {
   if (HALF.test(text)) return 'must be valid Unicode'
   if (BIDIRECTIONAL.test(text)) return 'must not contain bidirectional control characters'

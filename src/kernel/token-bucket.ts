@@ -1,7 +1,7 @@
 /** A rate with room for a burst at once. `take` may overdraw it by one request, which those after it wait for. `now` is monotonic, in ms. */
 export class TokenBucket {
   readonly perSecond: number
-  /** What it holds when nothing was taken for a while. */
+  /** Tokens that it holds when full. */
   readonly burst: number
   private tokens: number
   private at: number

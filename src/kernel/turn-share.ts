@@ -3,7 +3,7 @@ export interface ShareLimits {
   /** What a turn gets where the event loop has nothing else to do, and at most. */
   least: number
   most: number
-  /** So many times as long as everything else took before it. */
+  /** Multiple of the time that everything else took before it. */
   times: number
 }
 

@@ -3,7 +3,7 @@ import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { Subscription } from './subscription.ts'
 
 /**
- * Who of an organization asks for one channel. Whoever sees only what is theirs is found by that, so that an event costs
+ * Subscriptions of an organization to one channel. Users who see only their own are found by it, so that an event costs
  * nothing for the thousands whom it does not concern.
  */
 export class Audience {

@@ -31,7 +31,7 @@ export class AwaitedFacts {
     return promise
   }
 
-  /** Of a tracker that was deleted is decided once more: each of many would hold all that follows for a second. */
+  /** Decides once more about a deleted tracker: each of many would hold all that follows for a second. */
   gone(trackerId: string): void {
     this.unknown.set(trackerId, true)
     this.heard(trackerId)

@@ -7,7 +7,7 @@ const PERMISSIONS: { [channel in ChannelName]?: string } = {
   automation: 'view/automation',
 }
 
-/** Whoever lacks the permission hears of their own phone; programs have none. */
+/** Users without the permission hear of their own phone; programs have none. */
 const OWN: readonly ChannelName[] = ['positions', 'trip']
 
 /** Why the caller may not have these channels; undefined when they may. */

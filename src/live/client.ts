@@ -5,12 +5,13 @@ import type { ErrorCode } from '../kernel/errors.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../kit/http/channel.ts'
 import { refusalOf, taskSight } from './channel-permissions.ts'
+import { furthest } from './cursor.ts'
 import type { LiveEvent } from './live-event.ts'
 import type { LiveHub } from './hub.ts'
 import { readMessage, type SubscribeMessage, wantedOf } from './messages.ts'
 import type { LiveOrganization } from './organization.ts'
 import { Outbox } from './outbox.ts'
-import { missedEvents } from './resume.ts'
+import { endsOfBegun, missedEvents, seenBy } from './resume.ts'
 import { type HeldEvent, Subscription, type Viewer } from './subscription.ts'
 
 export const SUBSCRIPTIONS_MAX = 16
@@ -100,8 +101,8 @@ class LiveClient implements ChannelConnection, Viewer {
 
   /** An event of the organization; sent when it is for the subscription. */
   offerEvent(subscription: Subscription, event: LiveEvent): void {
-    if (!this.wants(subscription, event)) return
-    const { cursor } = this.hub
+    if (subscription.hasSeen(event) || !this.wants(subscription, event)) return
+    const cursor = this.cursorOf(subscription)
     if (subscription.held === undefined) this.sendEvent(subscription, event, cursor)
     else if (!subscription.held.push({ event, cursor })) this.tooSlow()
   }
@@ -121,7 +122,7 @@ class LiveClient implements ChannelConnection, Viewer {
     const { idText } = subscription
     const rest = gone.length > 0 ? `,"gone":${JSON.stringify(gone)}}` : '}'
     this.send(
-      `{"type":"positions","id":${idText},"cursor":"${this.hub.cursor}","positions":[${positions.join()}]${rest}`,
+      `{"type":"positions","id":${idText},"cursor":"${this.cursorOf(subscription)}","positions":[${positions.join()}]${rest}`,
     )
     return 'done'
   }
@@ -167,18 +168,21 @@ class LiveClient implements ChannelConnection, Viewer {
     this.hub.owe(subscription)
   }
 
-  /** What was missed and what comes meanwhile, no faster than the client reads. */
+  /** Missed events and those that come meanwhile, no faster than the client reads. */
   private async resume(subscription: Subscription, since: string): Promise<void> {
-    const held = new BoundedQueue<HeldEvent>(HELD_MAX)
-    subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
     const question = {
       organizationId: this.caller.organizationId,
       ring: this.organization.ring,
-      since,
+      seen: await seenBy(this.hub, since),
       channels: subscription.wanted.channels,
       signal: subscription.signal,
     }
-    for await (const one of missedEvents(this.hub, question, [...this.hub.vector])) {
+    const ends = await endsOfBegun(this.hub, question)
+    const held = new BoundedQueue<HeldEvent>(HELD_MAX)
+    subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
+    const to = furthest(this.hub.vector, ends)
+    subscription.seen = question.seen && furthest(question.seen, to)
+    for await (const one of missedEvents(this.hub, question, to)) {
       if (!this.has(subscription)) return
       if (one === undefined) this.send(`{"type":"gap","id":${subscription.idText}}`)
       else if (this.wants(subscription, one.event)) await this.sendInTurn(subscription, one)
@@ -193,6 +197,10 @@ class LiveClient implements ChannelConnection, Viewer {
     if (this.has(subscription)) this.sendEvent(subscription, event, cursor)
   }
 
+  private cursorOf(subscription: Subscription): string {
+    return subscription.cursorAt(this.hub.options.logMark, this.hub.vector, this.hub.cursor)
+  }
+
   private has(subscription: Subscription): boolean {
     return this.subscriptions.get(subscription.wanted.id) === subscription
   }
@@ -201,7 +209,7 @@ class LiveClient implements ChannelConnection, Viewer {
     const positions = this.organization.nextOfSnapshot(subscription, now)
     const isMore = subscription.snapshot !== undefined
     if (isMore && positions.length === 0) return
-    this.sendSnapshot(subscription, positions, this.hub.cursor, isMore)
+    this.sendSnapshot(subscription, positions, this.cursorOf(subscription), isMore)
     subscription.sentAtMs = elapsedMs
   }
 
@@ -213,7 +221,7 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {
-    // The only jobs are back-tests: whoever may not read them may ask for the channel and hears nothing.
+    // The only jobs are back-tests: callers that may not read them may ask for the channel and hear nothing.
     const isOfGeofences = event.channel === 'geofence' || event.channel === 'job'
     if (isOfGeofences && !(this.inRollout(this.caller) && this.caller.permissions.has('view/geofence'))) return false
     return this.organization.sees(subscription, event)

@@ -16,7 +16,7 @@ export interface Reach {
   seen: number
 }
 
-/** Stands for every decision of an event; an event never has so many. */
+/** Stands for every decision of an event; an event never has this many. */
 export const ALL_SEEN = 65_535
 
 /** A reach for every partition, and behind them for every feed: what a client has seen of its organization's events. */
@@ -53,6 +53,10 @@ export const decodeCursor = (cursor: string, logMark: number, parts: number): Re
 /** Whether one reach is at or behind the other. */
 export const isBehind = (reach: Reach, other: Reach): boolean =>
   reach.revision < other.revision || (reach.revision === other.revision && reach.seen <= other.seen)
+
+/** What either of two has seen. */
+export const furthest = (one: EventVector, other: EventVector): Reach[] =>
+  one.map((reach, part) => (isBehind(reach, other[part]) ? other[part] : reach))
 
 const pushVarint = (bytes: number[], value: number): void => {
   while (value >= 128) {

@@ -43,6 +43,8 @@ export interface LiveFeed {
   follow(hub: FeedHub): Promise<Follower>
   /** Events from one reach to another, from the log; undefined, as the last one, where a snapshot is the better answer. */
   replay(options: FeedOptions, question: ReplayQuestion): AsyncGenerator<LiveEvent | undefined>
+  /** Where one event tells several things: the reach at the end of the one that begins behind this reach. */
+  endOf?(options: FeedOptions, from: Reach, signal: AbortSignal): Promise<Reach | undefined>
 }
 
 /** An event of the channel /live in the AsyncAPI document. */

@@ -7,7 +7,8 @@ import {
   positionText,
   seesUserOf,
 } from '../features/locations/views.ts'
-import { statusAt, type StatusAges, type TrackerFacts, type TrackerStatus } from '../features/trackers/views.ts'
+import { statusAt, type StatusAges, type TrackerStatus } from '../features/trackers/status.ts'
+import type { TrackerFacts } from '../features/trackers/views.ts'
 import type { Box } from '../geo/box.ts'
 import type { UserCaller } from '../kernel/caller.ts'
 import { cellAt, Cells } from './cells.ts'
@@ -19,7 +20,7 @@ interface Unit {
   point: LatestPoint | undefined
   /** JSON of the position, made on first use after a change. */
   text: string | undefined
-  /** The same for whoever may see the tracker's user. */
+  /** The same for callers that may see the tracker's user. */
   userText: string | undefined
   textStatus: TrackerStatus | undefined
   /** 1e-7 degree: where it stood when subscriptions were last told; NaN when it was nowhere. */
@@ -78,7 +79,7 @@ export class Fleet {
     return [...trackerIds].flatMap((trackerId) => this.slots.get(trackerId) ?? [])
   }
 
-  /** Undefined for a tracker that nobody told of. */
+  /** Undefined for an unknown tracker. */
   factsOf(trackerId: string): TrackerFacts | undefined {
     const slot = this.slots.get(trackerId)
     return slot === undefined ? undefined : this.units[slot].facts

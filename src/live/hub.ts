@@ -24,7 +24,7 @@ const TURN = { least: 5, most: 50, times: 0.5 }
 /** An organization that nobody looks at is forgotten after this long. */
 const IDLE_MS = 5 * 60_000
 
-/** Keeps the last positions of every organization that somebody looks at, and sends clients what changed, at their pace. */
+/** Keeps the last positions of every organization that has viewers, and sends clients what changed, at their pace. */
 export class LiveHub implements FeedHub {
   readonly options: HubOptions
   /** How far this process has seen each partition's transitions, and behind them each feed. */
@@ -191,13 +191,13 @@ export class LiveHub implements FeedHub {
     return false
   }
 
-  /** Offers an event to whoever looks at the organization, and keeps it for those who come back. */
+  /** Offers an event to the organization's viewers, and keeps it for those who come back. */
   tell(organizationId: string, event: LiveEvent): void {
     this.organizations.get(organizationId)?.ring.push(event)
     this.offer(organizationId, event)
   }
 
-  /** Offers an event to whoever looks at the organization. */
+  /** Offers an event to the organization's viewers. */
   offer(organizationId: string, event: LiveEvent): void {
     const organization = this.organizations.get(organizationId)
     if (organization === undefined) return

@@ -9,7 +9,7 @@ import type { LiveFeed } from './feed.ts'
 import type { LiveEvent } from './live-event.ts'
 import { followLive, organizationOf, reachOf, replayFeed } from './log-feed.ts'
 
-/** Tells those who look at an organization how its jobs go, as the log has it. */
+/** Tells viewers of an organization how its jobs go, as the log has it. */
 export const jobFeed = (views: readonly JobView[]): LiveFeed => {
   const prefixes = views.map(({ kind }) => kind.prefix)
   return {

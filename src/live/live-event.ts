@@ -16,7 +16,7 @@ export interface Wanted {
   intervalMs: number
 }
 
-/** Who looks, and at what. */
+/** A viewer, and what it looks at. */
 export interface Watcher {
   readonly wanted: Wanted
   readonly caller: UserCaller
@@ -25,7 +25,7 @@ export interface Watcher {
 /** One thing that happened in an organization, as its GET answers it. */
 export interface LiveEvent {
   channel: ChannelName
-  /** Whose transition, trip or run it is; who sees the tracker sees the event. */
+  /** Tracker of the transition, trip or run; users who see the tracker see the event. */
   trackerId?: string
   /** Whether it is for a watcher, where that does not follow from a tracker. Without either it is for all of the channel. */
   isFor?(watcher: Watcher): boolean

@@ -15,7 +15,7 @@ export interface LogFeedOptions {
   /** Which part of cursors it moves. */
   index: number
   prefixes: readonly string[]
-  /** Tells whoever looks of one event, which is the next one after the position `before`. What fails is tried again. */
+  /** Tells viewers of one event, the next one after the position `before`. What fails is tried again. */
   tell(event: RecordedEvent, before: number): Promise<void> | void
 }
 
@@ -45,7 +45,7 @@ export const followLive = async (hub: FeedHub, { name, index, prefixes, tell }: 
   return follower.startBehind(head)
 }
 
-/** What is told of an event; undefined for nothing. */
+/** What viewers are told of an event; undefined for nothing. */
 type Told = (event: RecordedEvent) => Promise<LiveEvent | undefined>
 
 export interface ChannelFeed {
@@ -55,7 +55,7 @@ export interface ChannelFeed {
   teller(options: FeedOptions): Told
 }
 
-/** The live feed of streams whose events are told on one channel. */
+/** The live feed of streams whose events go out on one channel. */
 export const channelFeed = ({ channel, prefixes, teller }: ChannelFeed): LiveFeed => ({
   channel,
   follow: (hub) => followChannel(hub, channel, prefixes, teller(hub.options)),
@@ -100,6 +100,18 @@ export async function* replayFeed(
     if (checkpoint >= to.revision) return
     if (read > REPLAY_EVENTS_MAX) return yield undefined
   }
+}
+
+/** The reach at the end of the first event behind a position. */
+export const endOfNext = async (
+  log: EventLog,
+  prefixes: readonly string[],
+  position: number,
+  signal: AbortSignal,
+): Promise<Reach | undefined> => {
+  for await (const { events } of log.follow({ prefixes }, position, signal, 1))
+    if (events.length > 0) return reachOf(events[0].position)
+  return undefined
 }
 
 export const organizationOf = ({ metadata, data }: RecordedEvent): string =>

@@ -3,7 +3,7 @@ import { breathe } from '../kernel/breath.ts'
 import { Audience } from './audience.ts'
 import { AwaitedFacts } from './awaited-facts.ts'
 import type { EventVector } from './cursor.ts'
-import { EventRing } from './event-ring.ts'
+import { RecentLiveEvents } from './recent-live-events.ts'
 import type { TrackerFacts } from '../features/trackers/views.ts'
 import { applyEntry, Fleet } from './fleet.ts'
 import type { Wrote } from '../kit/http/route.ts'
@@ -19,10 +19,10 @@ const SNAPSHOT_POSITIONS = 1_000
 /** Slots that one turn of a snapshot looks at, so that none takes long. */
 const SNAPSHOT_SLOTS = 5_000
 
-/** The live view of one organization: its fleet, who looks at it, and what happened last. */
+/** The live view of one organization: its fleet, its viewers, and its last events. */
 export class LiveOrganization {
   readonly fleet: Fleet
-  readonly ring: EventRing
+  readonly ring: RecentLiveEvents
   readonly subscriptions = new Set<Subscription>()
   private readonly viewports = new ViewportIndex()
   /** By the channel that is asked for. */
@@ -32,13 +32,13 @@ export class LiveOrganization {
   isLoaded = false
   readonly deletedWhileLoading = new Set<string>()
   private readonly awaited: AwaitedFacts
-  /** Since when nobody looks, ms; undefined while somebody does. */
+  /** Since when there is no viewer, ms; undefined while there is one. */
   idleSince: number | undefined = undefined
 
   constructor({ ages, clock }: Pick<HubOptions, 'ages' | 'clock'>, vector: EventVector) {
     this.fleet = new Fleet(ages)
     this.awaited = new AwaitedFacts(clock)
-    this.ring = new EventRing(vector, RING_EVENTS)
+    this.ring = new RecentLiveEvents(vector, RING_EVENTS)
   }
 
   add(subscription: Subscription): void {
@@ -175,7 +175,7 @@ export class LiveOrganization {
     )
   }
 
-  /** Whether an event is for the subscription. Its tracker may be gone by now: then only owner and admin see it. */
+  /** Whether an event is for the subscription. Its tracker may be gone: then only owner and admin see it. */
   sees(subscription: Subscription, event: LiveEvent): boolean {
     if (!subscription.wanted.channels.has(event.channel)) return false
     if (event.isFor !== undefined) return event.isFor(subscription)

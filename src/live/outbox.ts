@@ -3,7 +3,7 @@ import { BoundedQueue } from '../kernel/bounded-queue.ts'
 
 /** Bytes in the socket's own buffer above which nothing more is handed to it. */
 const SOCKET_BYTES_MAX = 256 * 1024
-/** What may wait for one client beside that. */
+/** Most that waits for one client beside that. */
 const WAITING_MAX = 5_000
 const WAITING_BYTES_MAX = 4 * 1024 * 1024
 
@@ -52,7 +52,7 @@ export class Outbox {
     if (!this.congested) this.wake()
   }
 
-  /** Lets whoever waits for room look again. */
+  /** Lets senders that wait for room look again. */
   wake(): void {
     const awaiting = this.awaiting
     this.awaiting = []

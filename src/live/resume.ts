@@ -12,7 +12,7 @@ import {
   REMEMBERED_FEED,
   type Reach,
 } from './cursor.ts'
-import type { EventRing } from './event-ring.ts'
+import type { RecentLiveEvents } from './recent-live-events.ts'
 import type { LiveHub } from './hub.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
 
@@ -22,9 +22,9 @@ const PAGE_EVENTS = 64
 
 export interface MissedQuestion {
   organizationId: string
-  ring: EventRing
-  /** The client's cursor. */
-  since: string
+  ring: RecentLiveEvents
+  /** What the client has seen; undefined for a cursor that says nothing here. */
+  seen: EventVector | undefined
   /** What was asked for: only that is read. */
   channels: ReadonlySet<ChannelName>
   /** Ends the reading of the log. */
@@ -32,7 +32,42 @@ export interface MissedQuestion {
 }
 
 /**
- * The organization's events from a client's cursor up to a vector, from memory where that reaches back, else from the log,
+ * What a client's cursor has seen, maybe at another process that was further than this one. Undefined when it is none of
+ * ours, and when the log ends before it: one that was restored from an older copy.
+ */
+export const seenBy = async (
+  { options: { log, logMark, partitions }, vector }: LiveHub,
+  since: string,
+): Promise<EventVector | undefined> => {
+  const seen = decodeCursor(since, logMark, vector.length)
+  if (seen === undefined) return undefined
+  for (const [part, reach] of seen.entries()) {
+    if (reach.revision <= vector[part].revision) continue
+    const end = part < partitions ? await log.head(transitionStream(part)) : await log.headPosition()
+    if (end < reach.revision) return undefined
+  }
+  return seen
+}
+
+/**
+ * For each feed whose events tell several things: where the one ends of which the client has seen a part. The rest of it is
+ * read from the log, since the same place within it has another name at each process.
+ */
+export const endsOfBegun = async (
+  { options, vector }: LiveHub,
+  { channels, seen, signal }: Pick<MissedQuestion, 'channels' | 'seen' | 'signal'>,
+): Promise<EventVector> => {
+  const ends: Reach[] = vector.map(() => ({ revision: -1, seen: 0 }))
+  for (const { channel, endOf } of options.feeds) {
+    const part = partOf(channel, options.partitions)
+    if (seen === undefined || seen[part].seen === 0 || !channels.has(channel)) continue
+    ends[part] = (await endOf?.(options, seen[part], signal)) ?? ends[part]
+  }
+  return ends
+}
+
+/**
+ * The organization's events from what a client has seen up to a vector, from memory where that reaches back, else from the log,
  * each with the cursor that has seen it. Undefined, as the last one, where there is a gap.
  */
 export async function* missedEvents(
@@ -41,7 +76,7 @@ export async function* missedEvents(
   to: EventVector,
 ): AsyncGenerator<{ event: LiveEvent; cursor: string } | undefined> {
   const { logMark } = hub.options
-  const seen = decodeCursor(question.since, logMark, to.length)
+  const { seen } = question
   if (seen === undefined) return yield undefined
   const vector: Reach[] = [...seen]
   for await (const event of eventsBetween(hub, question, seen, to)) {

@@ -1,6 +1,7 @@
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
 import { boxContains } from '../geo/box.ts'
 import type { BoundedQueue } from '../kernel/bounded-queue.ts'
+import { encodeCursor, type EventVector, furthest, isBehind } from './cursor.ts'
 import type { LiveEvent, Wanted, Watcher } from './live-event.ts'
 import { seesWhere, type TrackerFacts } from '../features/trackers/views.ts'
 
@@ -10,7 +11,7 @@ export interface HeldEvent {
   cursor: string
 }
 
-/** Whoever a subscription belongs to, as the hub sees it. */
+/** Owner of a subscription, as the hub sees it. */
 export interface Viewer {
   offerEvent(subscription: Subscription, event: LiveEvent): void
   /** Sends what is due, and answers when to ask again: at once, at a later tick, or when something is owed anew. */
@@ -36,12 +37,14 @@ export class Subscription implements Watcher {
   private dirty: number[] = []
   /** When positions were sent last, ms. */
   sentAtMs = Number.NEGATIVE_INFINITY
-  /** What is left of its snapshot; undefined when it is through or has not begun. */
+  /** Rest of its snapshot; undefined when it is through or has not begun. */
   snapshot: Snapshot | undefined = undefined
   /** The last part of its snapshot was sent. */
   isAnswered = false
   /** What the client has seen of its events before. */
   readonly cursor: string
+  /** What the client has seen, where this process may not be so far yet: it saw that at another one. */
+  seen: EventVector | undefined = undefined
   /** Until what was missed is sent: events that come in meanwhile wait here. */
   held: BoundedQueue<HeldEvent> | undefined = undefined
   private ending: AbortController | undefined
@@ -52,6 +55,21 @@ export class Subscription implements Watcher {
     this.idText = JSON.stringify(wanted.id)
     this.caller = caller
     this.cursor = cursor
+  }
+
+  /** Whether the client came with a cursor that has the event. */
+  hasSeen({ partition, reach }: LiveEvent): boolean {
+    return this.seen !== undefined && isBehind(reach, this.seen[partition])
+  }
+
+  /** The cursor of all that the client has seen once it has seen what the process has, whose vector and cursor these are. */
+  cursorAt(logMark: number, vector: EventVector, cursor: string): string {
+    if (this.seen === undefined) return cursor
+    if (this.seen.every((reach, part) => isBehind(reach, vector[part]))) {
+      this.seen = undefined
+      return cursor
+    }
+    return encodeCursor(logMark, furthest(this.seen, vector))
   }
 
   /** Aborts when it is no longer wanted: what is read for it ends. Made at the first use: most are never read for. */

@@ -6,7 +6,7 @@ interface Entry extends PlainBox {
   subscription: Subscription
 }
 
-/** Who looks at a cell, as of the index's version. */
+/** Subscriptions to a cell, as of the index's version. */
 interface Lookers {
   version: number
   subscriptions: readonly Subscription[]
@@ -19,7 +19,7 @@ interface Change {
 }
 
 const CELLS_MAX = 100_000
-/** A cell that was looked up within so many changes of viewports is put right, which is less work than to look it up again. */
+/** Changes of viewports within which a looked-up cell is put right, which is less work than to look it up again. */
 const CHANGES_KEPT = 16
 const NOBODY: readonly Subscription[] = []
 
@@ -95,7 +95,7 @@ export class ViewportIndex {
     this.changes[++this.version % CHANGES_KEPT] = change
   }
 
-  /** Whoever may see what is in the cell: viewports that touch it. */
+  /** Possible viewers of the cell: viewports that touch it. */
   private lookingAt(cell: number): readonly Subscription[] {
     if (Number.isNaN(cell)) return NOBODY
     const known = this.cells.get(cell)

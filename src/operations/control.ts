@@ -1,4 +1,4 @@
-import { operatorLink } from '../features/identity/operator-link.ts'
+import { operatorLink } from '../features/identity/links/operator-link.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import type { EngineHealth } from '../kit/operations/engine-health.ts'
@@ -45,7 +45,7 @@ export const controlOf =
       return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const engines = await enginesUp(health)
-    // How far each is, is told by these two.
+    // These two say how far each is.
     if (!engines.log || !engines.tables) return { engines, consumers: [], ...devices() }
     try {
       const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()

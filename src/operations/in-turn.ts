@@ -13,7 +13,7 @@ export class InTurn {
       this.abort.signal.throwIfAborted()
       return what()
     })
-    this.turn = result.catch(() => undefined) // whoever asked hears of it
+    this.turn = result.catch(() => undefined) // the asker gets the rejection
     return result
   }
 

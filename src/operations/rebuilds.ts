@@ -22,6 +22,7 @@ import { isIndexed } from '../../projections/latest-restore.ts'
 import { rebuildLatestPositions, type NewestPosition } from '../../projections/latest-rebuild.ts'
 import { LATEST_POSITION } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY, PointBuffer } from '../../projections/location-history.ts'
+import { POINT_STEPS, PointSteps } from '../../projections/point-steps.ts'
 import { decodeRuns, RUNS_HISTORY, runBuffer } from '../../projections/runs-history.ts'
 import { AUDITED } from '../product-parts.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
@@ -160,12 +161,22 @@ const rebuildMatcher: Rebuild = async (services, signal) => {
   return report
 }
 
+/** What reports have of points that are rolled up. Cut short, it is gone on with by the service itself. */
+const rebuildSteps: Rebuild = async ({ history, clock, logger, config, owners }, signal) => {
+  const steps = new PointSteps({ history, clock, logger, gapMs: config.tripGapMs })
+  signal.addEventListener('abort', () => void steps.close(), { once: true })
+  const rows = await owners.borrow([POINT_STEPS], () => steps.rebuild())
+  signal.throwIfAborted()
+  return { projection: POINT_STEPS, rows }
+}
+
 const OTHERS: { [name: string]: Rebuild } = {
   'location-history': rebuildPoints,
   transitions: rebuildDecisions,
   [RUNS_HISTORY]: rebuildRuns,
   [AUDIT]: rebuildAudit,
   [LATEST_POSITION]: rebuildLatest,
+  [POINT_STEPS]: rebuildSteps,
   matcher: rebuildMatcher,
 }
 

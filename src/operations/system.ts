@@ -28,12 +28,13 @@ export interface SystemServices {
   }
   health: Pick<EngineHealth, 'down'>
   lags(): Promise<Lag[]>
+  failedReclaims(): Promise<number>
   version: string
   /** ms since the epoch. */
   startedAt: number
 }
 
-/** A consumer that is so far behind is worth a sentence. */
+/** Delay from which a consumer is worth a sentence. */
 const LAG_SECONDS_MAX = 30
 const DISK_FREE_PART_MIN = 0.1
 const DAY_MS = 86_400_000
@@ -81,6 +82,10 @@ const STATUS: JsonSchema = {
       properties: { freeBytes: number('To this process.'), totalBytes: number('Of the disk.') },
       required: ['freeBytes', 'totalBytes'],
     },
+    scavengesFailed: {
+      type: ['integer', 'null'],
+      description: 'Newest scavenges of the log in a row that did not complete; null: the log is down.',
+    },
     deliveries: {
       type: ['object', 'null'],
       description:
@@ -104,6 +109,7 @@ const STATUS: JsonSchema = {
     'engines',
     'consumers',
     'disk',
+    'scavengesFailed',
     'deliveries',
   ],
 }
@@ -116,7 +122,7 @@ export const systemRoute = (services: SystemServices): Route =>
     operationId: 'readSystem',
     summary: 'How the service is: engines, lag, disk and deliveries that fail',
     description:
-      'For organizations with an owner whose verified address belongs to `--staff`, and without a token for clients on the machine of the service (a loopback address, no header of a proxy, a local `Host`).',
+      'For organizations with an owner whose verified address belongs to `--staff`, and for clients on the machine of the service, with or without a token (a loopback address, no header of a proxy, a local `Host`).',
     tag: 'Operations',
     access: { permission: 'view/audit-log' },
     forMachine: true,
@@ -138,9 +144,10 @@ const statusOf = async (services: SystemServices, now: number) => {
     history: config.historyUrl,
     files: config.filesUrl,
   }).map(([name, url]) => ({ name, kind: url.slice(0, url.indexOf(':')), isUp: !down.includes(name) }))
-  const [consumers, disk, deliveries] = await Promise.all([
+  const [consumers, disk, scavengesFailed, deliveries] = await Promise.all([
     unlessDown(async () => worstByConsumer(await services.lags()), []),
     diskOf(config.dataPath),
+    unlessDown(() => services.failedReclaims(), null),
     unlessDown(() => deliveriesSince(services.history, now - DAY_MS), null),
   ])
   const findings = [
@@ -153,22 +160,25 @@ const statusOf = async (services: SystemServices, now: number) => {
           `The disk is nearly full: ${(disk.freeBytes / GIB).toFixed(1)} GiB of ${(disk.totalBytes / GIB).toFixed(1)} GiB are free.`,
         ]
       : []),
+    ...(scavengesFailed !== null && scavengesFailed > 0
+      ? [`${scavengesFailed} scavenges of the log in a row did not complete: what was erased is still on its disk.`]
+      : []),
     ...(deliveries !== null && deliveries.dead > 0
       ? [`${deliveries.dead} runs of automations were given up in the last 24 hours.`]
       : []),
   ]
   const uptimeSeconds = Math.max(0, Math.round((now - startedAt) / 1000))
-  const [isWell, started] = [findings.length === 0, new Date(startedAt).toISOString()]
   return {
-    isWell,
+    isWell: findings.length === 0,
     findings,
     version,
-    startedAt: started,
+    startedAt: new Date(startedAt).toISOString(),
     uptimeSeconds,
     roles: config.roles,
     engines,
     consumers,
     disk,
+    scavengesFailed,
     deliveries,
   }
 }

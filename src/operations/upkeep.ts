@@ -32,7 +32,7 @@ const TRANSITIONS_SLACK_MS = DAY_MS
 const SNAPSHOT_LOOK_MS = 50
 const SNAPSHOT_LIMIT_MS = 60_000
 
-/** What is done once in the whole service to keep it in order: hourly sweeps of the log, and what operators ask for. */
+/** Upkeep done once in the whole service: hourly sweeps of the log, and operators' requests. */
 export const openUpkeep = async (services: OperationServices, isOurs: IsOurs) => {
   const { logger } = services
   // The turns are the process's, and go on when another process, or this one again, does the upkeep.
@@ -43,7 +43,7 @@ export const openUpkeep = async (services: OperationServices, isOurs: IsOurs) =>
       end.signal.throwIfAborted()
       return what()
     })
-    running = result.catch(() => undefined) // whoever asked hears of it
+    running = result.catch(() => undefined) // the asker gets the rejection
     return result
   }
   const ended = AbortSignal.any([end.signal, services.upkeepTurns.signal])

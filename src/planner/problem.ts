@@ -49,7 +49,7 @@ export interface Task {
   durationS: number
   /** Tags that its vehicle must have. */
   tags: readonly string[]
-  /** Of tasks that do not all fit, those with the higher number are served. */
+  /** Tasks with the higher number are served where not all fit. */
   priority: number
 }
 

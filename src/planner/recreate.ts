@@ -83,7 +83,7 @@ export class Recreate {
     this.insert(this.absentCount)
   }
 
-  /** Tries what was removed in this step, and some of what is in no route. */
+  /** Tries the tasks removed in this step, and some of those in no route. */
   insertSome(): void {
     this.insert(Math.min(this.absentCount, ABSENT_TRIED_MAX))
   }

@@ -11,7 +11,7 @@ const SPLIT_DEEPER = 0.01
 /** Neighbours that are kept of each task. */
 const NEIGHBOURS_MAX = 400
 
-/** What is told of each route before it changes, and of each task that is taken out. */
+/** Called with each route before it changes, and with each task that is taken out. */
 interface Removals {
   changes(vehicle: number): void
   removed(task: number): void

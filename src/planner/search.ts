@@ -31,7 +31,7 @@ class Search {
   private readonly routes: Routes
   private readonly ruin: Ruin
   private readonly recreate: Recreate
-  /** What it costs to leave a task out: more than any way to serve it, and more for those of higher priority. */
+  /** Cost of leaving a task out: more than any way to serve it, and more for those of higher priority. */
   private readonly penalties: Float64Array
   private readonly best: Int32Array
   private readonly bestSizes: Int32Array

@@ -3,7 +3,7 @@ import type { Span } from './problem.ts'
 // A vehicle stands still in its breaks, which are sorted and do not overlap. All of these rise with the time that they are
 // given, so that the earliest and the latest time of each visit decide in O(1) whether another one fits in before it.
 
-/** When a drive of so many seconds that may begin at a time has ended. */
+/** Earliest end of a drive of `durationS` that may begin at `atS`. */
 export const drivenBy = (breaks: readonly Span[], atS: number, durationS: number): number => {
   if (durationS === 0) return atS
   for (const { from, to } of breaks) {
@@ -18,7 +18,7 @@ export const drivenBy = (breaks: readonly Span[], atS: number, durationS: number
   return atS + durationS
 }
 
-/** The latest departure of a drive of so many seconds that has to end by a time. */
+/** Latest departure of a drive of `durationS` that has to end by `byS`. */
 export const drivenFrom = (breaks: readonly Span[], byS: number, durationS: number): number => {
   if (durationS === 0) return byS
   for (let i = breaks.length - 1; i >= 0; i--) {
@@ -33,7 +33,7 @@ export const drivenFrom = (breaks: readonly Span[], byS: number, durationS: numb
   return byS - durationS
 }
 
-/** The first time, at or after one, at which so many seconds of work can begin and end without a break. */
+/** First time from `atS` on when `durationS` of work can begin and end without a break. */
 export const workFrom = (breaks: readonly Span[], atS: number, durationS: number): number => {
   for (const { from, to } of breaks) {
     if (atS + durationS <= from) return atS
@@ -42,7 +42,7 @@ export const workFrom = (breaks: readonly Span[], atS: number, durationS: number
   return atS
 }
 
-/** The last time, at or before one, at which so many seconds of work can begin and end without a break. */
+/** Last time up to `atS` when `durationS` of work can begin and end without a break. */
 export const workBefore = (breaks: readonly Span[], atS: number, durationS: number): number => {
   for (let i = breaks.length - 1; i >= 0; i--) {
     const { from, to } = breaks[i]

@@ -8,8 +8,8 @@ import type { Wrote } from '../kit/http/route.ts'
 import type { Fact } from '../kernel/event.ts'
 
 /**
- * Takes all that a stream says away for ever, and leaves one event in its place by which whoever follows the log, or
- * replays it, forgets what it was about. Doing it again changes nothing.
+ * Erases for good all that a stream says, and leaves one event in its place by which followers of the log, and replays
+ * of it, forget what it was about. Doing it again changes nothing.
  */
 export const bury = async (
   log: EventLog,
@@ -24,7 +24,7 @@ export const bury = async (
   return appendFacts(log, stream, [tombstone], [id], 0, metadata)
 }
 
-/** Takes away what a user was told in the application. */
+/** Erases a user's notifications in the application. */
 export const buryNotifications = async (
   log: EventLog,
   userId: string,

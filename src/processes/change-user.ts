@@ -76,7 +76,7 @@ const changePassword = async (
   return allWrote(changed, ended, await showIdentity(office, { identityId }, originOf))
 }
 
-/** What is asked for ends what was asked for before, in whichever organization. */
+/** A new request ends the one before, in whichever organization. */
 const changeEmail = async (
   office: Office,
   { identityId, emailLink, cancelsEmail, proofs }: ChangeUserData,

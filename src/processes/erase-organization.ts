@@ -1,6 +1,6 @@
-import { forgottenStream } from '../features/identity/forgotten.ts'
+import { forgottenStream } from '../features/identity/passwords/forgotten.ts'
 import { ERASE_ORGANIZATION, type EraseOrganizationData } from '../features/identity/processes.ts'
-import type { UserRow } from '../features/identity/user.ts'
+import type { UserRow } from '../features/identity/users/user.ts'
 import { ORGANIZATIONS_TABLE, USERS_TABLE } from '../features/identity/views.ts'
 import { eraseHistory } from '../features/locations/erase-history.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
@@ -84,7 +84,7 @@ export const eraseOrganization = (
   ])
 }
 
-/** Ids and rows as they are now: what is buried leaves the table under whoever reads on. */
+/** Ids and rows as they are now: what is buried leaves the table under a reader. */
 const rowsOf = async <R extends { [field: string]: unknown }>(
   { tables }: ResourceServices,
   table: string,
@@ -101,7 +101,7 @@ const lastOf = async ({ users }: Office, id: string): Promise<FormerUser> => {
   return { _id: id, identityId, email }
 }
 
-/** The user goes last: whoever carries this on finds the person by it. */
+/** The user goes last: a process that carries this on finds the person by it. */
 const erasePersonHere = async (
   office: Office,
   { keyring }: ResourceServices,

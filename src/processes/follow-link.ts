@@ -1,4 +1,4 @@
-import { isOfAnother } from '../features/identity/email-undo.ts'
+import { isOfAnother } from '../features/identity/links/email-undo.ts'
 import {
   FOLLOW_LINK,
   type FollowLinkData,
@@ -15,7 +15,7 @@ import { proofSteps } from './proof.ts'
 
 /**
  * Somebody followed a link that was mailed to them: they are verified, have a new password, or another e-mail, in every
- * organization. An e-mail that somebody else has by now refuses it. Brought back, it leaves what was joined under another.
+ * organization. An e-mail that somebody else has since taken refuses it. Brought back, it leaves what was joined under another.
  */
 export const followLink = (office: Office): Process<FollowLinkData> =>
   defineProcess(FOLLOW_LINK, [
@@ -45,7 +45,7 @@ export const verifyAddress = (office: Office): Process<VerifyAddressData> =>
     ...proofSteps<VerifyAddressData>(office, ({ identityId }) => ({ identityId })),
   ])
 
-/** Whoever joined by an address that is theirs no more is invited again, except an organization's last owner. */
+/** Members who joined by an address that is theirs no more are invited again, except an organization's last owner. */
 const returnMemberships = async (
   office: Office,
   { identityId }: FollowLinkData,

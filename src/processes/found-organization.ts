@@ -1,6 +1,6 @@
 import { FLOW_TEMPLATES } from '../features/flows/templates.ts'
 import { copiedFlow, flowAt } from '../features/flows/views.ts'
-import { USER_HUBS_MAX } from '../features/identity/user.ts'
+import { USER_HUBS_MAX } from '../features/identity/users/user.ts'
 import { FOUND_ORGANIZATION, type FoundOrganizationData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process, type Step } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
@@ -41,7 +41,7 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
       name: 'owner',
       run: async ({ owner, hubs }, originOf) => {
         const { identityId, userId, ...values } = owner
-        // An owner has every hub; the list takes so many.
+        // An owner has every hub; the list takes only the first ones.
         const hubId = hubs.slice(0, USER_HUBS_MAX).map(({ _id }) => String(_id))
         const body = { ...values, hubId }
         const made = await ensureMade(office.users, originOf('user'), userId, body, { identityId })
@@ -72,11 +72,10 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
     },
   ])
 
-/** In the stream of whoever founds it, so that those which come at the same time count too. */
+/** In the founder's stream, so that simultaneous foundings count too. */
 const countFounding = (office: Office): Step<FoundOrganizationData> => ({
   name: 'founder',
   run: async ({ organizationsMax, owner: { identityId } }, originOf) => {
-    if (organizationsMax === undefined) return undefined
     const origin = originOf()
     const { organizationId, now } = origin
     const command = { type: 'found', organizationId, organizationsMax, at: formatTime(now) } as const

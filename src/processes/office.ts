@@ -2,13 +2,13 @@ import type { EventLog } from '../engines/event-log.ts'
 import { flow } from '../features/flows/flow.ts'
 import { hub } from '../features/hubs/hub.ts'
 import type { LinkIssued } from '../features/identity/events.ts'
-import { LoginThrottle } from '../features/identity/login-throttle.ts'
-import { organization } from '../features/identity/organization.ts'
+import { LoginThrottle } from '../features/identity/sign-in/login-throttle.ts'
+import { organization } from '../features/identity/organizations/organization.ts'
 import { changeOwners } from '../features/identity/owners.ts'
 import { People } from '../features/identity/people.ts'
-import { role } from '../features/identity/role.ts'
-import { Sessions } from '../features/identity/sessions.ts'
-import { user } from '../features/identity/user.ts'
+import { role } from '../features/identity/users/role.ts'
+import { Sessions } from '../features/identity/sessions/sessions.ts'
+import { user } from '../features/identity/users/user.ts'
 import { team } from '../features/teams/team.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { JsonObject } from '../kernel/json.ts'
@@ -79,7 +79,7 @@ export const issueLink = (
   origin: StepOrigin,
   identityId: string,
   link: LinkIssued,
-  /** How many proofs the identity had when it was asked for. @throws Failure unauthenticated where it has more by now. */
+  /** How many proofs the identity had when it was asked for. @throws Failure unauthenticated where it now has more. */
   proofs?: number,
 ): Promise<Wrote | undefined> =>
   unlessGone(office.people.command(identityId, { type: 'issueLink', link, proofs, at: link.at }, origin))

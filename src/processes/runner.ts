@@ -28,14 +28,14 @@ export const CARRY_ON = 'carry-on-processes'
 
 /** Each one that is lost is a process of somebody else that came to its end, so that many at once all come through. */
 const TRIES = 50
-/** A process that is open for so long was left by a node that crashed. */
+/** A process open for this long was left by a node that crashed. */
 const LEFT_AFTER_MS = 5_000
 const POLL_MS = 5_000
 const AT_ONCE = 8
 const PAGE_ROWS = 100
 /** Pauses after failures; the last one repeats. */
 const RETRY_MS = [1_000, 5_000, 30_000, 120_000, 600_000]
-/** So many failures in a row are reported: somebody has to look. */
+/** Failures in a row that are reported: somebody has to look. */
 const STUCK_FAILURES = 5
 
 type Start = Pick<RecordedEvent, 'id' | 'stream' | 'revision' | 'metadata' | 'data'>
@@ -179,7 +179,7 @@ export class ProcessRunner implements Processes {
     return allWrote(...wrotes)
   }
 
-  /** From this fact on a repeated run goes back, although by then nothing might refuse it any more. */
+  /** From this fact on a repeated run goes back, even if nothing would refuse it any more. */
   private async refuse(start: Start, step: string, { code }: Failure): Promise<void> {
     const fact = { type: PROCESS.refused, data: { step, code } satisfies ProcessRefused }
     await this.appendAfter(start, fact, 1)
@@ -206,7 +206,7 @@ export class ProcessRunner implements Processes {
       .catch((error: unknown) => logger.warn('a finished process keeps its data', { stream, error: String(error) }))
   }
 
-  /** Whoever carries it on at the same time appends the same. */
+  /** Another node that carries it on meanwhile appends the same. */
   private async appendAfter({ id, stream, revision, metadata }: Start, fact: Fact, events: number): Promise<void> {
     await appendFacts(this.services.log, stream, [fact], [idFrom(fact.type, id)], revision + events, metadata)
   }

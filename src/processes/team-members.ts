@@ -6,7 +6,7 @@ import type { Office } from './office.ts'
 
 type Teams = Pick<Office, 'teams'>
 
-/** Teams keep their members, so what a user's `teamIds` says is written to the teams. One that is full or gone by now is left out. */
+/** Teams keep their members, so what a user's `teamIds` says is written to the teams. A team that is now full or gone is left out. */
 export const joinTeams = (
   office: Teams,
   originOf: OriginOf,

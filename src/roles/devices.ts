@@ -49,7 +49,7 @@ const openListeners = ({ services, door, keys, unknown }: Parts): Promise<Device
   return DeviceListeners.open(config.devices, { ...session, ...where })
 }
 
-/** Of all processes one has the connection: the broker knows them by one name. */
+/** Only one process has the connection: the broker knows them by one name. */
 const openBridge = async ({ services, door, keys, unknown }: Parts) => {
   const { config, origin, owners, clock, logger, metrics } = services
   const { mqttUrl: url, mqttKey: key = '' } = config

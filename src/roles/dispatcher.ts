@@ -1,3 +1,4 @@
+import { automations } from '../../projections/automations.ts'
 import { loadHistoryCheckpoint } from '../../projections/history-checkpoints.ts'
 import { RUNS_HISTORY } from '../../projections/runs-history.ts'
 import { ownedPartitions } from '../kit/consumers/owners.ts'
@@ -9,12 +10,13 @@ const DAY_MS = 86_400_000
 
 /** Decisions in, runs of automations out. */
 export const openDispatcher: OpenRole = async (services) => {
-  const { config, metrics, feeds, owners, partitions } = services
+  const { config, metrics, feeds, owners, partitions, checkpoints } = services
   const dispatcher = new Dispatcher({
     ...services,
     directory: new TableDirectory({ ...services, ages: config }),
     scheduleMs: config.webhookScheduleMs,
     maxAgeMs: config.automationMaxAgeMs,
+    automationsListed: (position, timeoutMs) => checkpoints.reached(automations.name, { all: position }, timeoutMs),
     retentionMs: config.automationLogDays * DAY_MS,
     listedThrough: (partition) => loadHistoryCheckpoint(services.tables, RUNS_HISTORY, partition),
     onDelivery: (outcome, count) => metrics.deliveries.inc({ outcome }, count),

@@ -3,6 +3,7 @@ import type { Lag } from '../kit/consumers/follower.ts'
 import { ownedPart } from '../kit/consumers/owners.ts'
 import { JOBS } from '../kit/jobs/rows.ts'
 import { JobRunner } from '../kit/jobs/runner.ts'
+import { failedReclaims } from '../operations/failed-reclaims.ts'
 import { openUpkeep } from '../operations/upkeep.ts'
 import { CARRY_ON } from '../processes/runner.ts'
 import { FEATURES } from '../product.ts'
@@ -37,7 +38,9 @@ export const openJobs: OpenRole = async (services) => {
       return reports(follower, () => [follower.lag(clock.now())])
     })
   const makers = FEATURES.flatMap(({ samples }) => samples?.({ ...services, quotas: undefined }) ?? [])
+  const scavengesFailed = failedReclaims(services)
   metrics.beforeScrape(() => metrics.processesStuck.set(processes.stuck))
+  metrics.beforeScrape(async () => metrics.scavengesFailed.set(await scavengesFailed()))
   const joined = await owners.join([
     ...FEATURES.flatMap(({ jobs }) => jobs?.({ ...services, follows, reports }) ?? []),
     ownedPart(JOBS, async (isOurs) => {

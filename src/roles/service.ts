@@ -11,6 +11,7 @@ import { LATEST_POSITIONS, LATEST_TRACKERS } from '../features/locations/views.t
 import { openApi } from './api.ts'
 import { closeAll } from '../operations/close-all.ts'
 import { controlOf, type ControlRequest } from '../operations/control.ts'
+import { failedReclaims } from '../operations/failed-reclaims.ts'
 import { systemRoute } from '../operations/system.ts'
 import { openDevices } from './devices.ts'
 import { openDispatcher } from './dispatcher.ts'
@@ -47,7 +48,6 @@ const ROLES: readonly [RoleName, OpenRole][] = [
 /** Requests that have begun may store what they bring; with the rest of the end it stays below the 10 s that containers are given. */
 const CLOSE_REQUESTS_MS = 5_000
 
-/** The roles of this process on top of the engines, and the door before them. */
 /** The page, and how the service is: of processes that serve the API. */
 const ownRoutes = (
   services: RoleServices,
@@ -55,9 +55,13 @@ const ownRoutes = (
   own: { health: EngineHealth; lags(): ReturnType<typeof lagsOf>; startedAt: number },
 ): Route[] =>
   services.config.roles.includes('api')
-    ? [...pageRoutes(demoLogin, services.config), systemRoute({ ...services, ...own, version: version() })]
+    ? [
+        ...pageRoutes(demoLogin, services.config),
+        systemRoute({ ...services, ...own, failedReclaims: failedReclaims(services), version: version() }),
+      ]
     : []
 
+/** The roles of this process on top of the engines, and the door before them. */
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {
   // Open before tables follow what was logged meanwhile, which takes minutes after a long absence.
   const port = await openPort(parts.config)
@@ -105,9 +109,7 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
       }),
       close: async () => {
         isReady = false
-        await door.stopAccepting(CLOSE_REQUESTS_MS)
-        await Promise.all(roles.map((role) => role.drain?.()))
-        await door.close()
+        await drain(services, door, roles)
         await end()
       },
     }
@@ -117,6 +119,19 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
     await end()
     throw error
   }
+}
+
+/** Takes nothing more, and stores and answers what was taken. */
+const drain = async (
+  { owners }: RoleServices,
+  door: Awaited<ReturnType<typeof openDoor>>,
+  roles: readonly Role[],
+): Promise<void> => {
+  // Requests that have begun find their rows stored by the next owner.
+  owners.leaveAll()
+  await door.stopAccepting(CLOSE_REQUESTS_MS)
+  await Promise.all(roles.map((role) => role.drain?.()))
+  await door.close()
 }
 
 /** How far every consumer of this process is behind, against what it has stored. */

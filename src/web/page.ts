@@ -9,12 +9,15 @@ const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
 const CONSOLE = fileURLToPath(new URL('../../console/', import.meta.url))
 
 /** Nothing from outside but the map's, no inline code; the console works in files of its own and sets styles by script. */
-const policyOf = (mapOrigins: readonly string[]): string => {
+const policyOf = (mapOrigins: readonly string[], scripts: string): string => {
   const more = mapOrigins.map((origin) => ` ${origin}`).join('')
-  return `default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:${more}; connect-src 'self'${more}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+  return `default-src 'none'; script-src ${scripts}; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:${more}; connect-src 'self'${more}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 }
-const headersOf = (mapOrigins: readonly string[]) => ({
-  'content-security-policy': policyOf(mapOrigins),
+/** Workers go by the policy of their own file: that of the map runs what shapes Arabic, which is WebAssembly. */
+const WORKER_SCRIPTS = "'self' 'wasm-unsafe-eval'"
+
+const headersOf = (mapOrigins: readonly string[], scripts = "'self'") => ({
+  'content-security-policy': policyOf(mapOrigins, scripts),
   'referrer-policy': 'no-referrer',
 })
 
@@ -38,7 +41,7 @@ export interface DemoLogin {
   isPublic: boolean
 }
 
-/** What the console is told with its page. */
+/** Data that the console gets with its page. */
 export interface PageSettings {
   /** Ages of trackers by which it tells their state. */
   staleAfterMs: number
@@ -48,6 +51,7 @@ export interface PageSettings {
   mapStyleUrl: string | undefined
   /** Origins that the style needs beside its own. */
   mapOrigins: readonly string[]
+  signup: 'open' | 'first' | 'closed'
 }
 
 /** The console at `/`: it uses the public API alone. `demoLogin` fills its form in while the demo runs. */
@@ -66,8 +70,7 @@ export const pageRoutes = (demoLogin: () => DemoLogin | undefined, settings: Pag
 
 const consoleRoutes = (demoLogin: () => DemoLogin | undefined, settings: PageSettings): Route[] => {
   const { mapStyleUrl, mapOrigins } = settings
-  // The worker that loads tiles goes by the policy of its own file.
-  const headers = headersOf(mapStyleUrl === undefined ? mapOrigins : withOrigin(mapOrigins, mapStyleUrl))
+  const origins = mapStyleUrl === undefined ? mapOrigins : withOrigin(mapOrigins, mapStyleUrl)
   const page = fileRoute(
     '/',
     'getPage',
@@ -76,9 +79,10 @@ const consoleRoutes = (demoLogin: () => DemoLogin | undefined, settings: PageSet
       const login = demoLogin()
       return pageWith(settings, login !== undefined && (login.isPublic || isLocal) ? login : undefined)
     },
-    headers,
+    headersOf(origins),
   )
   if (!existsSync(`${CONSOLE}assets`)) return [page]
+  const headers = headersOf(origins, WORKER_SCRIPTS)
   return [page, staticFiles({ folder: `${CONSOLE}assets`, path: '/assets', operationId: 'getPageAsset', headers })]
 }
 
@@ -98,12 +102,13 @@ const page = existsSync(`${CONSOLE}index.html`)
   : '<!doctype html><title>Waymark</title><p>The console has not been built: run npm run build, and start again.</p>'
 
 const pageWith = (
-  { staleAfterMs, offlineAfterMs, mapPath, mapStyleUrl }: PageSettings,
+  { staleAfterMs, offlineAfterMs, mapPath, mapStyleUrl, signup }: PageSettings,
   login: DemoLogin | undefined,
 ): Buffer => {
   const demoLogin = login && { email: login.email, password: login.password }
   const hasStreets = mapPath !== undefined
-  const content = JSON.stringify({ staleAfterMs, offlineAfterMs, demoLogin, hasStreets, mapStyleUrl })
+  const maySignUp = signup !== 'closed'
+  const content = JSON.stringify({ staleAfterMs, offlineAfterMs, demoLogin, hasStreets, mapStyleUrl, maySignUp })
     .replaceAll('&', '&amp;')
     .replaceAll('"', '&quot;')
     .replaceAll('<', '&lt;')

@@ -4,7 +4,6 @@ import { test } from 'tap'
 
 const ASSETS = 'dist/console/assets'
 const FIRST_VIEW_BYTES_MAX = 500_000
-const SKIP_MS_MAX = 3_000
 
 test('the first view of the map is at most 500 KB, compressed', async (t) => {
   const files = JSON.parse(readFileSync('dist/console/first-view.json', 'utf8')) as string[]
@@ -14,10 +13,8 @@ test('the first view of the map is at most 500 KB, compressed', async (t) => {
 })
 
 test('the console is built once, and has nothing inline', async (t) => {
-  const begun = performance.now()
   const said = execFileSync(process.execPath, ['scripts/build-console.mjs'], { encoding: 'utf8' })
   t.equal(said, '', 'unchanged inputs are not built again')
-  t.ok(performance.now() - begun < SKIP_MS_MAX)
   const html = readFileSync('dist/console/index.html', 'utf8')
   t.notMatch(html, /<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/)
   t.notMatch(html, /%main/)

@@ -1,11 +1,13 @@
 import { test } from 'tap'
 import { axe } from '../support/axe.ts'
 import { skip } from '../support/browser.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
+import { inHistory, liveAtNoon, mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
 import { ask, until } from '../support/service.ts'
 
 test('a reader stays signed in, looks back at a day, and signs out', { skip, timeout: 900_000 }, async (t) => {
-  const { service, token, login, gateway } = await openConsoleWorld(t)
+  const world = await openConsoleWorld(t)
+  const { service, token, login, gateway } = world
+  await liveAtNoon(world)
   const begun = Date.now() - 20 * 60_000
   // North for eight minutes, then at rest.
   const points = Array.from({ length: 110 }, (_, i) => ({
@@ -16,6 +18,8 @@ test('a reader stays signed in, looks back at a day, and signs out', { skip, tim
   }))
   await gateway.send(points)
   await gateway.drained()
+  await inHistory(world, points.length)
+  await until('a trip', async () => ((await ask(service, 'GET', '/trips', { token })).data.length as number) > 0)
   const { page, context, complaints } = await openConsole(t, service)
   t.same(await axe(page), [], 'the sign-in page')
   await signIn(page, login)
@@ -38,7 +42,6 @@ test('a reader stays signed in, looks back at a day, and signs out', { skip, tim
   const list = page.getByRole('list', { name: 'Trips and stops' })
   await list.waitFor()
   t.match(await page.locator('article').textContent(), /Distance\s*5\.[56] km/)
-  await until('a trip', async () => ((await ask(service, 'GET', '/trips', { token })).data.length as number) > 0)
   const slider = page.getByRole('slider')
   const map = await mapOf(page)
   await until('the tracker on the map', async () => (await map('view.trackers.drawn')) === 1)

@@ -1,11 +1,20 @@
 import { test } from 'tap'
 import { dayAfter, dayAt, startOfDay } from '../../src/console/app/time-zone.ts'
+import { Packer } from '../../src/console/live/columns.ts'
 import { momentAt, trackOf } from '../../src/console/back/track.ts'
-import { type Fix, Fleet, MOVING, OFFLINE, STALE, STOPPED } from '../../src/console/live/fleet.ts'
+import { Fleet, MOVING, OFFLINE, STALE, STOPPED } from '../../src/console/live/fleet.ts'
+import type { Fix } from '../../src/console/live/position.ts'
 import { isInside } from '../../src/console/map/fence-features.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 const MINUTE = 60_000
+/** A fleet, and how the worker hands positions over to it. */
+const openFleet = () => {
+  const [fleet, packer] = [new Fleet(), new Packer()]
+  const take = (fixes: readonly Fix[], now: number, isSnapshot = false) =>
+    fleet.take(packer.pack(fixes), now, isSnapshot)
+  return { fleet, take }
+}
 const iso = (at: number): string => new Date(at).toISOString()
 
 test('a day of a tracker: trips, stops, and where it was', async (t) => {
@@ -29,8 +38,46 @@ test('a day of a tracker: trips, stops, and where it was', async (t) => {
   t.ok(momentAt(track, NOON + 80 * MINUTE)!.isGap, 'nobody knows where it was')
 })
 
+test('a trip over midnight is a trip on both days', async (t) => {
+  const midnight = NOON + 720 * MINUTE
+  const raw = Array.from({ length: 21 }, (_, i) => ({
+    ...{ recordedAt: iso(midnight + (i - 10) * MINUTE), lat: 52 + i * 0.01, lng: 21 },
+  }))
+  const trips = [{ startedAt: raw[0]!.recordedAt, finishedAt: raw[20]!.recordedAt, distance: 22_000 }]
+  const day = (points: typeof raw, from: number) =>
+    trackOf('a', 'A', points, trips, { from, to: from + 1440 * MINUTE }).stretches
+  const shown = (stretches: ReturnType<typeof day>) =>
+    stretches.map(({ type, from, to, distance }) => [type, (to - from) / MINUTE, Math.round(distance / 100)])
+  t.same(shown(day(raw.slice(0, 11), midnight - 1440 * MINUTE)), [['trip', 10, 111]])
+  t.same(shown(day(raw.slice(10), midnight)), [['trip', 10, 111]], 'as far as it went on that day')
+})
+
+test('a snapshot without speeds is told by the points before it', async (t) => {
+  const { fleet, take } = openFleet()
+  const ids = ['moves', 'stands', 'says', 'jumped']
+  const last = NOON + MINUTE
+  const fixes = ids.map((trackerId, i) => ({
+    trackerId,
+    name: trackerId,
+    lat: 52.01,
+    lng: 21,
+    at: last,
+    seenAt: last,
+    ...(i === 2 && { speed: 0 }),
+  }))
+  take(fixes, 0)
+  const lats: { [id: string]: number } = { moves: 52, stands: 52.01, says: 52, jumped: 12 }
+  const before = ids.map((trackerId) => ({ trackerId, at: NOON, position: [21, lats[trackerId]!] as [number, number] }))
+  const now = ids.map((trackerId) => ({ trackerId, at: last, position: [21, 52.01] as [number, number] }))
+  fleet.takeSteps([...before, ...now])
+  fleet.age(last, { staleAfterMs: 300_000, offlineAfterMs: 3_600_000 })
+  t.same([...fleet.state.subarray(0, 4)], [MOVING, STOPPED, STOPPED, STOPPED])
+  t.equal(Math.round(fleet.speed[0]!), 19)
+  t.equal(fleet.heading[0], 0)
+})
+
 test('states follow from age and speed', async (t) => {
-  const fleet = new Fleet()
+  const { fleet, take } = openFleet()
   const fix = (trackerId: string, at: number, more: Partial<Fix> = {}): Fix => ({
     trackerId,
     name: trackerId,
@@ -41,23 +88,25 @@ test('states follow from age and speed', async (t) => {
     ...more,
   })
   const ages = { staleAfterMs: 5 * MINUTE, offlineAfterMs: 60 * MINUTE }
-  fleet.take(
-    [fix('a', NOON, { speed: 10 }), fix('b', NOON), fix('c', NOON - 6 * MINUTE), fix('d', NOON - 61 * MINUTE)],
-    0,
-  )
+  take([fix('a', NOON, { speed: 10 }), fix('b', NOON), fix('c', NOON - 6 * MINUTE), fix('d', NOON - 61 * MINUTE)], 0)
   t.same([...fleet.age(NOON, ages)], [1, 1, 1, 1])
   t.same([...fleet.state.subarray(0, 4)], [MOVING, STOPPED, STALE, OFFLINE])
-  fleet.take([fix('b', NOON + 10_000, { lat: 52.001 })], 1)
+  take([fix('b', NOON + 10_000, { lat: 52.001 })], 1)
   fleet.age(NOON + 10_000, ages)
   t.equal(fleet.state[1], MOVING, 'the speed of the step, where the device says none')
-  fleet.take([fix('b', NOON, { lat: 10 })], 2)
+  take([fix('b', NOON, { lat: 10 })], 2)
   t.equal(fleet.lat[1], 52.001, 'an older position moves nothing back')
-  for (let i = 0; i < 1000; i++) fleet.take([fix(`e${i}`, NOON)], 3)
-  fleet.removeAllBut(new Set(['b', 'e999']))
+  for (let i = 0; i < 1000; i++) take([fix(`e${i}`, NOON)], 3)
+  take([fix('b', NOON, { name: 'z' }), fix('e999', NOON), fix('new', NOON)], 4, true)
   t.same(
     fleet.sorted().map((slot) => fleet.ids[slot]),
-    ['b', 'e999'],
+    ['e999', 'new', 'b'],
+    'a snapshot names all that are there, as they are called now',
   )
+  t.same([fleet.lat[1], fleet.at[1]], [52.001, NOON + 10_000])
+  take([fix('a', NOON - MINUTE)], 5)
+  t.equal(fleet.slotOf('a'), 0, 'one that comes back has its place again')
+  t.equal(fleet.at[0], NOON - MINUTE, 'wherever it was before')
 })
 
 test('days of a time zone', async (t) => {

@@ -1,9 +1,19 @@
 import { test } from 'tap'
 import { skip } from '../support/browser.ts'
-import { mapOf, namesListed, NO_WEBGL, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
+import {
+  inHistory,
+  isAt,
+  mapOf,
+  namesListed,
+  NO_WEBGL,
+  openConsole,
+  openConsoleWorld,
+  signIn,
+} from '../support/console.ts'
 import { ask, type Json, until } from '../support/service.ts'
 
 const TRACKERS = 5
+const STEPS = 12
 /** A corridor with a corner: an area between its arms is not in it. */
 const BEND = [
   [20.96, 52.01],
@@ -14,7 +24,8 @@ const IN_THE_CORNER = [20.968, 52.0235]
 const HTML = '<img src=x onerror=alert(1)> & "bus"'
 
 test('the console shows the fleet live', { skip, timeout: 900_000 }, async (t) => {
-  const { service, token, login, gateway, groupId } = await openConsoleWorld(t)
+  const world = await openConsoleWorld(t)
+  const { service, token, login, gateway, groupId } = world
   const fence = (body: Json) =>
     ask(service, 'POST', '/geofence', { token, body: { geofenceGroupId: groupId, ...body } })
   await fence({ name: 'North yard', center: { lat: 52.05, lng: 21 }, radius: 800 })
@@ -46,16 +57,23 @@ test('the console shows the fleet live', { skip, timeout: 900_000 }, async (t) =
     )
   await map('void map.jumpTo({ center: [20.97, 52.02], zoom: 13 })')
   await until('the corridor to be drawn', async () => (await layersAt(BEND[1]!)).includes('fences-corridors'))
+  await until('all of it', () => map('map.loaded()'))
   t.same(await layersAt(IN_THE_CORNER), [], 'what lies between the arms of a corridor is not filled')
   t.ok((await layersAt([20.9605, 52.02])).includes('fences-corridors'), 'it is as wide as it says: 34 m from the axis')
   t.notOk((await layersAt([20.9625, 52.02])).includes('fences-corridors'), 'and no wider: 171 m from the axis')
 
-  while (step < 12) await move()
+  while (step < STEPS) await move()
+  await inHistory(world, TRACKERS * STEPS)
   const events = page.getByRole('list', { name: 'Events' })
   await until('a crossing', async () => /bus-\d entered North yard/.test((await events.textContent()) ?? ''))
   t.equal(await page.locator('img').count(), 0)
 
   await map('void map.jumpTo({ center: [21, 52.052], zoom: 14 })')
+  await until('a bus in the middle', async () =>
+    ((await map('view.trackers.places()')) as [number, number][]).some((place) =>
+      isAt(place, { lat: 52.052, lng: 21 }),
+    ),
+  )
   const middle = (await page.getByRole('region', { name: 'Map of the fleet' }).first().boundingBox())!
   await page.mouse.click(middle.x + middle.width / 2, middle.y + middle.height / 2)
   await page.getByRole('heading', { name: 'bus-2' }).waitFor()

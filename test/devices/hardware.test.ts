@@ -2,8 +2,10 @@ import { test, type Test } from 'tap'
 import { crc16Ibm, crc16X25 } from '../../src/devices/crc.ts'
 import { gt06 } from '../../src/devices/gt06/stream.ts'
 import { h02 } from '../../src/devices/h02/stream.ts'
+import { queclink } from '../../src/devices/queclink/stream.ts'
 import { NotThisProtocol, type DeviceStream, type Said, type StreamProtocol } from '../../src/devices/stream.ts'
 import { teltonika } from '../../src/devices/teltonika/stream.ts'
+import { tk103 } from '../../src/devices/tk103/stream.ts'
 import { checkFact, factsOf, type Fact } from './facts.ts'
 
 interface Frame extends Fact {
@@ -42,6 +44,8 @@ const PROTOCOLS: { [name: string]: { stream: StreamProtocol; login: Buffer } } =
   teltonika: { stream: teltonika, login: IMEI },
   gt06: { stream: gt06, login: LOGIN },
   h02: { stream: h02, login: Buffer.alloc(0) },
+  queclink: { stream: queclink, login: Buffer.alloc(0) },
+  tk103: { stream: tk103, login: Buffer.alloc(0) },
 }
 
 /** A connection that has logged in. */
@@ -122,6 +126,15 @@ test('GT06: the zone of a login, the time that a device asks for, and nothing be
   t.equal(timeAfter(LOGIN), utc)
   t.equal(timeAfter(loginWith('3200')), utc - 8 * 3_600_000, 'eight hours east')
   t.equal(timeAfter(loginWith('3208')), utc + 8 * 3_600_000, 'eight hours west')
+  // A message of wireless networks, as clones send it: no length that is true, and no checksum.
+  for (const wrong of [
+    '787800691709261259400700cc0400d376714600d37a3d5000d37a3c5a0d0a',
+    '787803691604130318491475905b0d0a',
+  ]) {
+    const stream = opened('gt06')
+    const said = stream.push(Buffer.concat([Buffer.from(wrong, 'hex'), position]), NOW)
+    t.equal(pointsOf(said).length, 1, `what follows ${wrong} is heard`)
+  }
   const [asked] = opened('gt06').push(framed('058a0006'), NOW)
   t.equal((asked as { answer: Buffer }).answer.toString('hex', 3, 10), '8a1a0504091e00', 'UTC')
   ends(t, () => gt06.open().push(position, NOW))

@@ -122,6 +122,13 @@ test('apps over HTTP: each protocol, each place of the key, each answer', { time
     t.equal((await send(service, `/chirpstack/${key}?event=up`, { body: event })).status, 200)
     await stored(14)
     t.equal((await send(service, `/owntracks/${key}`)).text, '[]', 'a message of zero length')
+    const waypoints = Array.from({ length: 2_000 }, (_, i) => ({
+      _type: 'waypoint',
+      lat: 52,
+      lon: 21,
+      desc: `Stop ${i}`,
+    }))
+    t.match(await send(service, `/owntracks/${key}`, { body: { _type: 'waypoints', waypoints } }), ok, 'many regions')
     t.equal((await send(service, `/osmand/${key}?id=mine`, { method: 'GET' })).status, 200, 'a heartbeat')
     t.equal((await trackerNow()).rejected, undefined, 'nothing was refused so far')
   })

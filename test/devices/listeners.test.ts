@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { test, type Test } from 'tap'
 import { crc16Ibm, crc16X25 } from '../../src/devices/crc.ts'
 import { ask, signUp, startService, until, type Json, type Service } from '../support/service.ts'
+import { queclinkReport, tk103Login } from '../support/device-frames.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 const HEARD_LIMIT_MS = 60_000
@@ -74,7 +75,7 @@ const open = async (t: Test, autoCreate: boolean) => {
   const { token } = await signUp(before)
   const { key } = (await ask(before, 'POST', '/ingest-key', { token, body: { name: 'Hardware', autoCreate } })).data
   await before.stop()
-  const flags = ['--devices', 'teltonika:0,gt06:0,h02:0', '--devices-key', key]
+  const flags = ['--devices', 'teltonika:0,gt06:0,h02:0,queclink:0,tk103:0', '--devices-key', key]
   const service = await startService(folder, flags)
   t.teardown(() => service.kill())
   const trackerOf = async (externalId: string): Promise<Json> =>
@@ -172,7 +173,33 @@ test('hardware over TCP and UDP: points are acknowledged once durable, and repea
     device.socket.destroy()
   })
 
-  t.equal((await ask(service, 'GET', '/trackers', { token })).total, 5)
+  await t.test('Queclink', async (t) => {
+    const imei = '868487004353181'
+    const device = new Device(portOf(service, 'queclink'))
+    const places = times.map((recordedAt) => ({ recordedAt, lat: 52, lng: 21 }))
+    device.socket.write(places.map((place, i) => queclinkReport(imei, place, `00F${i}`)).join('\r\n'))
+    t.equal(Buffer.from(await device.hears(33), 'hex').toString(), '+SACK:00F0$+SACK:00F1$+SACK:00F2$')
+    await until('the points', async () => (await pointsOf(imei)).length === 3)
+    t.match((await pointsOf(imei))[0], { altitude: 100, battery: 0.8 })
+    device.socket.write(queclinkReport(imei, places[0], '00F3'))
+    t.equal(Buffer.from(await device.hears(11), 'hex').toString(), '+SACK:00F3$', 'again')
+    t.equal((await pointsOf(imei)).length, 3)
+    device.socket.destroy()
+  })
+
+  await t.test('TK103', async (t) => {
+    const id = '088048003342'
+    const device = new Device(portOf(service, 'tk103'))
+    device.socket.write(`(${id}BP00HSO)`)
+    t.equal(Buffer.from(await device.hears(21), 'hex').toString(), `(${id}AP01HSO)`)
+    device.socket.write(tk103Login(id, { recordedAt: start, lat: -33.5, lng: -58.25 }))
+    t.equal(Buffer.from(await device.hears(18), 'hex').toString(), `(${id}AP05)`)
+    await until('the point', async () => (await pointsOf(id)).length === 1)
+    t.match((await pointsOf(id))[0], { lat: -33.5, lng: -58.25, attributes: { charging: true, ignition: false } })
+    device.socket.destroy()
+  })
+
+  t.equal((await ask(service, 'GET', '/trackers', { token })).total, 7)
 })
 
 test('an unknown device is refused, told of once a minute, and taken once somebody has made its tracker', {
@@ -187,6 +214,7 @@ test('an unknown device is refused, told of once a minute, and taken once somebo
   }
   const told = () =>
     service.lines.map((line) => JSON.parse(line) as Json).filter(({ msg }) => msg === 'a device is not known')
+  await until('it to be told', () => told().length > 0)
   t.match(told(), [{ protocol: 'teltonika', name: IMEI, code: 'unknown_tracker', advice: /externalId/ }])
   t.equal(told().length, 1)
   await ask(service, 'POST', '/tracker', { token, body: { name: 'Truck', externalId: IMEI } })

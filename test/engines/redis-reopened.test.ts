@@ -164,6 +164,7 @@ const library = (tries: number) => {
   const sent: string[] = []
   const answers: (Error | string)[] = []
   const client = {
+    options: { socket: { host: 'one', port: 6379 } },
     sendCommand: async (args: unknown[]): Promise<unknown> => {
       sent.push(args.join(' '))
       const answer = answers.shift()
@@ -179,7 +180,7 @@ const library = (tries: number) => {
         if (left <= 1) throw error
       }
   }
-  return { sent, answers, sentinel: { _execute: execute } as unknown as Parameters<typeof sentOnce>[0] }
+  return { sent, answers, client, sentinel: { _execute: execute } as unknown as Parameters<typeof sentOnce>[0] }
 }
 
 test('behind sentinels a command is made once, unless a server has refused it as a replica', async (t) => {
@@ -201,4 +202,15 @@ test('behind sentinels no command is made after its time, and no more wait than 
   const send = sentOnce(never, 60_000)
   for (let i = 0; i < 10_000; i++) void send(['GET', 'a'])
   await t.rejects(send(['GET', 'a']), { message: /queue is full/ })
+})
+
+test('behind sentinels what belongs to one master is not sent to the next', async (t) => {
+  const { sent, client, answers, sentinel } = library(2)
+  const send = sentOnce(sentinel, 60_000)
+  await send(['SET', 'row', '1'], 'one:6379')
+  client.options.socket.host = 'two'
+  await t.rejects(send(['SET', 'checkpoint', '1'], 'one:6379'), { message: /no longer the master/ })
+  t.same(sent, ['SET row 1'])
+  answers.push('done')
+  t.equal(await send(['SET', 'checkpoint', '1'], 'two:6379'), 'done')
 })

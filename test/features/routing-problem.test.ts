@@ -87,5 +87,9 @@ test('a problem has what tasks and vehicles say, in units of the planner', async
   t.notOk('end' in vehicles[0])
   t.equal(prepare({ ...planning, hasRoads: true, returnToHub: true }).vehicles[0].pace, 1)
   const free = prepare({ ...planning, vehicles: [{ _id: 'any', speed: 0 }] }).vehicles[0]
-  t.match(free, { cost: { fixed: 0, perDistance: 0.001, perSecond: 0 }, pace: 1e9 })
+  t.match(free, { cost: { fixed: 0, perDistance: 0.001, perSecond: 0 }, pace: 1e9, visitsMax: 0 }, 'it stands still')
+  t.equal(
+    prepare({ ...planning, hasRoads: true, vehicles: [{ _id: 'any', speed: 0 }] }).vehicles[0].visitsMax,
+    Infinity,
+  )
 })

@@ -258,6 +258,41 @@ test('a token that expires ends its socket', async (t) => {
   await waitFor(() => long.texts.length === 1, 'a token of sixty days does not overflow the timer')
 })
 
+test('the day from which a second factor is asked for ends the sockets of those who have none by then', async (t) => {
+  const { channel, opened } = noteChannel()
+  const clock = new FakeClock(Date.now())
+  const door = await openDoor(t, { channels: [channel], clock })
+  const [dayMs, laterMs] = [80, 200].map((ms) => clock.now() + ms)
+  const clients = new Map<string, Client>()
+  for (const name of ['none', 'setUp', 'moved']) {
+    door.callers.set(name, user({ secondFactorDueMs: dayMs }))
+    const client = await open(t, door)
+    client.send({ type: 'auth', token: name })
+    clients.set(name, client)
+  }
+  await waitFor(() => opened.length === 3, 'all are open')
+  const of = (name: string): Client => clients.get(name) as Client
+  const echoes = async (name: string): Promise<void> => {
+    const before = of(name).texts.length
+    of(name).send('still')
+    await waitFor(() => of(name).texts.length > before, `${name} is open`)
+  }
+  clock.advance(79)
+  for (const name of clients.keys()) await echoes(name)
+  door.callers.set('none', user({ isSecondFactorRequired: true, hasSecondFactor: false }))
+  door.callers.set('setUp', user({ isSecondFactorRequired: true, hasSecondFactor: true }))
+  door.callers.set('moved', user({ secondFactorDueMs: laterMs }))
+  clock.advance(1)
+  t.equal(await of('none').closed, 4403)
+  await waitFor(() => opened.filter(({ reauthorized }) => reauthorized.length > 0).length === 2, 'both are looked up')
+  await echoes('setUp')
+  await echoes('moved')
+  door.callers.set('moved', user({ isSecondFactorRequired: true, hasSecondFactor: false }))
+  clock.advance(120)
+  t.equal(await of('moved').closed, 4403, 'on the day that was named instead')
+  await echoes('setUp')
+})
+
 /** Timers count from the beginning of their turn of the event loop: by the wall clock they can be early. */
 class EarlyClock extends FakeClock {
   override after(ms: number, run: () => void): () => void {

@@ -28,7 +28,8 @@ const open = async (t: Test, scheduleMs: number[]) => {
   await world.tables.commit(rows)
   world.known.hubIds.set(trackerId(1), [HUB]).set(trackerId(2), ['h2'])
   const asked = { rows: 0 }
-  const openHub = async (): Promise<LiveHub> => {
+  /** One that is `deaf` has not followed the log yet. */
+  const openHub = async (isDeaf = false): Promise<LiveHub> => {
     const config = { staleAfterMs: 1, offlineAfterMs: 1 } as Config
     const origin = { logId: 'log', epoch: 0 } as LogOrigin
     const services = { ...world, config, partitions: 1, origin, metrics: createMetrics(), settle: async () => true }
@@ -38,6 +39,7 @@ const open = async (t: Test, scheduleMs: number[]) => {
     }
     const history: HistoryStore = Object.assign(Object.create(world.history), { rows })
     const hub = liveHub({ ...services, history })
+    if (isDeaf) return hub
     const feed = await automationFeed({ ...services, history }).follow(hub)
     t.teardown(() => feed.close())
     return hub
@@ -142,6 +144,24 @@ test('whoever may read the runs of automations hears how they go, as their GET a
     )
     t.same((await connect(one, {}, { since: whole[0].cursor, channels: ['geofence'] })).events(), [])
   }
+})
+
+test('who has heard a part of an event at another process hears the rest of it at one that is not so far', async (t) => {
+  const { world, openHub, connect } = await open(t, [1])
+  const hooks = await Promise.all([1, 2].map(() => openHook(t)))
+  for (const hook of hooks) await world.webhook(hook)
+  const all = await connect(await openHub())
+  await world.decide([entry(Date.now(), 1)])
+  await until('both runs', () => all.events().length >= 2)
+  const [first, second] = all.events()
+  t.same([first.event.status, second.event.status], ['pending', 'pending'], 'one event tells of two runs')
+  const late = await connect(await openHub(true), {}, { since: first.cursor })
+  t.same(
+    late.events().map(({ event }) => event),
+    [second.event],
+  )
+  const after = await connect(await openHub(), {}, { since: late.messages.at(-1).cursor })
+  t.notOk(after.events().some(({ event }) => event.status === 'pending' && event.attempts.length === 0))
 })
 
 test('an automation that the service deactivates is told as its GET answers it, with why, and its runs with it', async (t) => {

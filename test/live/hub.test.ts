@@ -6,6 +6,7 @@ import { encodeJson } from '../../src/kernel/event.ts'
 import type { ChannelSocket } from '../../src/kit/http/channel.ts'
 import { type LatestPoint, latestPointAt } from '../../src/features/locations/views.ts'
 import type { TrackerFacts } from '../../src/features/trackers/views.ts'
+import { encodeCursor } from '../../src/live/cursor.ts'
 import { LiveHub } from '../../src/live/hub.ts'
 import {
   liveChannel,
@@ -491,6 +492,46 @@ test('events resume after a cursor, from memory and from the log, with a gap onl
   fourth.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: 'nonsense' })
   for (let i = 0; i < 50 && fourth.socket.messages.length < 2; i++) await settle(50)
   t.match(fourth.socket.messages, [{ type: 'gap', id: 's' }, { type: 'snapshot' }])
+})
+
+test('who comes from a process that was further is told nothing twice, and has a cursor of all that was told', async (t) => {
+  const { log, newHub, connect, settle } = await open(t, { facts: { a: named('A') } })
+  const [ahead, behind] = [newHub(), newHub()]
+  for (const partition of [0, 1]) for (const hub of [ahead, behind]) await hub.events.load(partition)
+  let n = 0
+  const decide = async (): Promise<{ revision: number; decided: Decided }> => {
+    const decided = decidedOf(n, [transition(n++), transition(n++)])
+    return { revision: (await log.append(transitionStream(1), [eventOf(n, decided)], 'any')).revision, decided }
+  }
+  const idsOf = (messages: Message[]): string[] =>
+    messages.filter(({ type }) => type === 'event').map(({ event }) => event._id)
+  const told = await Promise.all([decide(), decide()])
+  const there = connect(callerOf(), ahead)
+  there.say({ type: 'subscribe', id: 's', channels: ['geofence'] })
+  await settle()
+  for (const one of told) ahead.events.handle(one, 1)
+  const events = there.socket.take().filter(({ type }) => type === 'event')
+  t.same(idsOf(events), ['0', '1', '2', '3'])
+
+  const here = connect(callerOf(), behind)
+  here.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: events[2].cursor })
+  for (let i = 0; i < 50 && here.socket.messages.length === 0; i++) await settle(50)
+  t.match(here.socket.messages, [{ type: 'snapshot', cursor: events[2].cursor }], 'it does not go back')
+  for (const one of [...told, await decide()]) behind.events.handle(one, 1)
+  t.same(idsOf(here.socket.messages), ['3', '4', '5'], 'each event once')
+  t.not(here.socket.messages.at(-1).cursor, events[2].cursor)
+
+  const again = connect(callerOf(), behind)
+  again.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: here.socket.messages[1].cursor })
+  await settle()
+  t.same(idsOf(again.socket.take()), ['4', '5'], 'and from there on')
+  const beyond = encodeCursor(
+    7,
+    behind.vector.map(() => ({ revision: 9_000, seen: 0 })),
+  )
+  again.say({ type: 'subscribe', id: 's', channels: ['geofence'], since: beyond })
+  for (let i = 0; i < 50 && again.socket.messages.length < 2; i++) await settle(50)
+  t.match(again.socket.messages, [{ type: 'gap' }, { type: 'snapshot' }], 'a log that ends before it was restored')
 })
 
 test('trackers, hubs and teams are named in any case', async (t) => {

@@ -1,7 +1,7 @@
 import { identity } from '../../src/features/identity/identity.ts'
 import type { Membership } from '../../src/features/identity/identity-state.ts'
 import { owners } from '../../src/features/identity/owners.ts'
-import type { UserRow } from '../../src/features/identity/user.ts'
+import type { UserRow } from '../../src/features/identity/users/user.ts'
 import { NO_ORGANIZATION, type Row } from '../../src/kernel/table.ts'
 import { loadState } from '../../src/kit/commands/load-state.ts'
 import { normalizeKey } from '../../src/kit/commands/unique-claim.ts'

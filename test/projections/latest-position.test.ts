@@ -300,6 +300,26 @@ test('what was read while the partition went to another process is not taken', a
   t.equal(await tables.get(LATEST_POSITIONS.name, ORG, trackerId), undefined)
 })
 
+test('a partition whose rows cannot be committed any more is told to be another owner’s', async (t) => {
+  const { tables, clock } = await open(t)
+  const latest = new LatestPositions({
+    tables,
+    clock,
+    partitions: PARTITIONS,
+    onFailure: (error) => t.fail(String(error)),
+  })
+  const lost: number[] = []
+  latest.onLost = (partition) => void lost.push(partition)
+  await latest.load(0)
+  const trackerId = idFrom('tracker', 'lost')
+  const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: 1, latE7: 1, lngE7: 0, flags: 0 }])
+  await latest.handle({ kind: 'points', partition: 0, revision: 0, position: 0, batch }, 0)
+  await tables.take('latest-position-0')
+  await latest.flush()
+  t.same(lost, [0])
+  t.equal(await tables.get(LATEST_POSITIONS.name, ORG, trackerId), undefined)
+})
+
 test('what was stored when trackers were not kept beside their rows is begun anew', async (t) => {
   const { tables, clock } = await open(t)
   await tables.reset([], 'latest-position-2')

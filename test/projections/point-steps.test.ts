@@ -30,8 +30,8 @@ const open = async (t: Test) => {
   const { history, organizationId } = world
   const clock = new FakeClock(END)
   const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
-  const rollerOf = (gapMs: number, over: HistoryStore = history): PointSteps =>
-    new PointSteps({ history: over, clock, logger, gapMs })
+  const rollerOf = (gapMs: number, over: HistoryStore = history, pointsMax?: number): PointSteps =>
+    new PointSteps({ history: over, clock, logger, gapMs, ...(pointsMax && { pointsMax }) })
   let revision = 0
   const bufferOf = (points: readonly PlainPoint[]): PointBuffer => {
     const buffer = new PointBuffer(0, new Erased(), 1_000_000, new LateSteps(() => clock.now()))
@@ -97,6 +97,35 @@ test('reports are the same before, while and after points are rolled up, whateve
     const bounds = [first + next() * (last - first), first + next() * (last - first)].map(Math.floor).sort()
     await check(points, `from ${bounds[0]} to ${bounds[1]}`, [bounds[0], bounds[1]])
   }
+})
+
+test('no statement rolls up more points than fit into memory, and a rebuild gives the same', async (t) => {
+  const points = busesOf()
+  const { insert, check, rollerOf, clock, history, steps } = await open(t)
+  await insert(points)
+  clock.advance(6 * HOUR_MS)
+  const pointsMax = 300
+  const parts: number[] = []
+  const counting = Object.create(history) as HistoryStore
+  counting.command = async (sql, parameters) => {
+    const [, condition] = /FROM points (?:FINAL )?WHERE (.+?) AND version/s.exec(sql) ?? []
+    if (condition !== undefined) {
+      const own = Object.entries(parameters ?? {}).filter(([name]) => condition.includes(`{${name}:`))
+      const question = `SELECT count() AS points FROM ${POINTS} WHERE ${condition}`
+      parts.push((await history.rows<{ points: number }>(question, Object.fromEntries(own)))[0].points)
+    }
+    await history.command(sql, parameters)
+  }
+  const roller = rollerOf(GAP_MS, counting, pointsMax)
+  await roller.rollUpDue()
+  t.ok(parts.length > (2 * points.length) / pointsMax, `${parts.length} statements`)
+  const largest = Math.max(...parts)
+  t.ok(largest <= 2 * pointsMax, `${largest} points in one: trackers share out unevenly`)
+  await check(points, 'rolled up in parts')
+  const whole = await steps()
+  await history.command(`TRUNCATE TABLE ${STEPS} SYNC`)
+  t.equal(await rollerOf(GAP_MS).rebuild(), whole, 'steps that were lost are back')
+  await check(points, 'rebuilt')
 })
 
 test('points that come late, twice or in parts count at once, and are rolled up in the end', async (t) => {

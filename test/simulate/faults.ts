@@ -2,13 +2,30 @@ import type { Host, World } from './host.ts'
 import { BEGUN_MS } from './timeline.ts'
 import { NO_TROUBLE, type Trouble } from './wire.ts'
 
-export const FAULTS = ['crash', 'stop', 'freeze', 'clock', 'cutOff', 'engine', 'tablesLost', 'leaseLost'] as const
+export const FAULTS = [
+  'crash',
+  'stop',
+  'freeze',
+  'clock',
+  'cutOff',
+  'engine',
+  'tablesLost',
+  'leaseLost',
+  'snag',
+] as const
 export type Fault = (typeof FAULTS)[number]
 
 /** Below the age at which automations skip events, and below ten minutes ahead. */
 const CLOCK_MS_MAX = 120_000
 const LOST_MS_MAX = 800
+/** Whoever writes learns after three seconds that there was no answer, and writes again. */
+const LOST_END_MS_MAX = 8_000
 const ENGINES = ['log', 'tables', 'history'] as const
+/** What the writes concern that a snag catches, by how it begins. */
+const SNAGGED = {
+  log: ['locations-', 'locations-', 'transitions-', 'automation-runs-', ''],
+  tables: ['latest-position-', 'latest-position-', 'matcher-', ''],
+} as const
 
 /** The processes of a run, each on a node of its own, and what happens to them. */
 export class Cluster {
@@ -35,6 +52,7 @@ export class Cluster {
 
   /** Has so many faults happen up to a time. */
   plan(kinds: readonly Fault[], count: number, untilMs: number): void {
+    if (kinds.length === 0) return
     const { timeline } = this.world
     for (let i = 0; i < count; i++) {
       const kind = timeline.pick(kinds)
@@ -45,9 +63,12 @@ export class Cluster {
   /** Ends all that is wrong: what is down is started, what stands goes on. */
   heal(): void {
     this.isHealed = true
-    const { timeline, troubles, receiver } = this.world
+    const { timeline, troubles, snags, receiver } = this.world
     timeline.trace('heal')
-    for (const engine of ENGINES) troubles[engine] = { ...NO_TROUBLE }
+    for (const engine of ENGINES) {
+      troubles[engine] = { ...NO_TROUBLE }
+      snags[engine].end()
+    }
     receiver.failing = 0
     for (const [node, host] of this.hosts.entries()) {
       for (const engine of ENGINES) host.troubles[engine] = { ...NO_TROUBLE }
@@ -66,10 +87,8 @@ export class Cluster {
     this.happened.push(kind)
     if (kind === 'crash') this.crash(node, host)
     if (kind === 'stop') this.stop(node, host)
-    if (kind === 'freeze') {
-      host.state = 'stands'
-      timeline.after(timeline.between(500, 25_000), () => host.state === 'stands' && timeline.goOn(host))
-    }
+    if (kind === 'freeze') this.freeze(host)
+    if (kind === 'snag') this.snag(node, host)
     if (kind === 'clock') host.wallShiftMs = timeline.between(-CLOCK_MS_MAX, CLOCK_MS_MAX)
     if (kind === 'cutOff') this.trouble(host.troubles)
     if (kind === 'engine') this.trouble(this.world.troubles)
@@ -83,6 +102,29 @@ export class Cluster {
   private crash(node: number, host: Host): void {
     host.kill()
     this.restart(node, host)
+  }
+
+  private freeze(host: Host): void {
+    const { timeline } = this.world
+    host.state = 'stands'
+    timeline.after(timeline.between(500, 25_000), () => host.state === 'stands' && timeline.goOn(host))
+  }
+
+  /** Writes of the process stay on their way while it ends or stands still, or are lost some seconds before it does. */
+  private snag(node: number, host: Host): void {
+    const { timeline, snags } = this.world
+    const engine = timeline.pick(['log', 'tables'] as const)
+    const end = timeline.pick(['crash', 'crash', 'freeze', 'freeze', 'nothing'] as const)
+    const isLost = timeline.chance(0.4)
+    const began = (): void => {
+      timeline.trace(`snag ${engine} ${node} ${end}`)
+      timeline.after(isLost ? timeline.between(2_500, LOST_END_MS_MAX) : 0, () => {
+        if (host.state !== 'runs' || this.isHealed) return
+        if (end === 'crash') this.crash(node, host)
+        if (end === 'freeze') this.freeze(host)
+      })
+    }
+    snags[engine].add({ host, prefix: timeline.pick(SNAGGED[engine]), writes: timeline.between(1, 4), isLost, began })
   }
 
   private stop(node: number, host: Host): void {

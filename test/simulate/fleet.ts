@@ -1,7 +1,7 @@
 import { automationStream, AUTOMATION_CREATED } from '../../src/features/automations/events.ts'
 import { newSecret, sealDetails, sealSecret } from '../../src/features/automations/sealed.ts'
 import { GEOFENCE_CREATED, geofenceStream, GROUP_CREATED, groupStream } from '../../src/features/geofences/events.ts'
-import { PERMISSIONS } from '../../src/features/identity/predefined-roles.ts'
+import { PERMISSIONS } from '../../src/features/identity/users/predefined-roles.ts'
 import { encodeJson } from '../../src/kernel/event.ts'
 import { idFrom } from '../../src/kit/commands/ids.ts'
 import { keyring } from './host.ts'

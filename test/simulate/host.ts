@@ -23,6 +23,7 @@ import { type MemoryLog, openMemoryLog } from './memory-log.ts'
 import type { MemoryRows } from './memory-rows.ts'
 import { type MemoryTables, openMemoryTables } from './memory-tables.ts'
 import { BEGUN_MS, type Stoppable, type Timeline } from './timeline.ts'
+import type { Snags } from './snags.ts'
 import { FaultyWire, NO_TROUBLE, type Trouble } from './wire.ts'
 
 export const PARTITIONS = 2
@@ -38,6 +39,8 @@ export interface World {
   origin: LogOrigin
   /** Troubles of the engines, for every process. */
   troubles: { log: Trouble; tables: Trouble; history: Trouble }
+  /** What becomes of single writes. */
+  snags: { log: Snags; tables: Snags; history: Snags }
 }
 
 const FLAGS = ['--data', '/simulated', '--port', '0', '--webhook-schedule', '1s,1s,2s,2s,5s,5s,5s,10s,20s,40s']
@@ -73,7 +76,7 @@ export class Host implements Stoppable {
   async open(): Promise<void> {
     const { world } = this
     const wire = (engine: keyof World['troubles']) =>
-      new FaultyWire(world.timeline, this, () => [world.troubles[engine], this.troubles[engine]])
+      new FaultyWire(world.timeline, this, () => [world.troubles[engine], this.troubles[engine]], world.snags[engine])
     const clock = this.clock()
     const logger = this.logger()
     const log = openMemoryLog(world.log, wire('log'))

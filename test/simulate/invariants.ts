@@ -4,11 +4,12 @@ import { DECIDED, type Decided, transitionStream } from '../../src/features/tran
 import { decodeJson } from '../../src/kernel/event.ts'
 import type { Projection, Rows } from '../../src/kit/consumers/projection.ts'
 import { PROJECTIONS } from '../../src/product-parts.ts'
-import type { Told } from './clients.ts'
 import { FENCES, ORGANIZATION } from './fleet.ts'
 import { PARTITIONS, type World } from './host.ts'
+import type { MemoryLog } from './memory-log.ts'
 import { MemoryRows } from './memory-rows.ts'
 import { type Expected, expectedOf } from './model.ts'
+import type { Told } from './told.ts'
 
 /** What is not as it must be once everything has settled, a line for each kind; the numbers are those of architecture. */
 export const violations = async (world: World, told: Told): Promise<string[]> => {
@@ -99,10 +100,23 @@ const commandFaults = ({ rows, log }: World, told: Told): string[] => {
       new Set(roles.map(({ id }) => id)),
     ),
     ...(new Set(names).size < names.length ? [`roles share names: ${names.sort().join(', ')}`] : []),
-    ...[...told.edits].flatMap(([stream, revision]) =>
-      log.head(stream) >= revision ? [] : [`an acknowledged edit of ${stream} is not in the log`],
-    ),
+    ...editFaults(log, told),
   ]
+}
+
+/** Each edit that was acknowledged stands once, where it was said to stand; one that was refused stands nowhere. */
+const editFaults = (log: MemoryLog, { edits, refused }: Told): string[] => {
+  const faults: string[] = []
+  const standsAt = (stream: string, id: string): number[] =>
+    log.read(stream, 0, Number.MAX_SAFE_INTEGER).flatMap((event) => (event.id === id ? [event.revision] : []))
+  for (const [id, { stream, revision }] of edits) {
+    const places = standsAt(stream, id)
+    if (places.length !== 1 || places[0] !== revision)
+      faults.push(`an edit of ${stream} that was acknowledged at ${revision} stands at ${places.join() || 'no place'}`)
+  }
+  for (const [id, stream] of refused)
+    if (standsAt(stream, id).length > 0) faults.push(`an edit of ${stream} that was refused is in the log`)
+  return faults
 }
 
 /** 6: the tables are what the log says when it is read anew. */

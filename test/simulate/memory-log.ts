@@ -161,8 +161,10 @@ export class MemoryLog {
 /** The port, as one process has it. */
 export const openMemoryLog = (server: MemoryLog, wire: Wire): EventLog => {
   let isClosed = false
-  const call = <Answer>(run: () => Answer, lane?: string): Promise<Answer> =>
-    isClosed ? Promise.reject(down()) : wire.call(run, lane)
+  const call = <Answer>(run: () => Answer, name?: string): Promise<Answer> =>
+    isClosed ? Promise.reject(down()) : wire.call(run, name)
+  const write = <Answer>(run: () => Answer, stream: string): Promise<Answer> =>
+    isClosed ? Promise.reject(down()) : wire.write(run, stream, stream)
   async function* follow(source: Source, after: number | undefined, signal: AbortSignal, max = BATCH_EVENTS_MAX) {
     for (let at = after, isFirst = true; !signal.aborted; isFirst = false) {
       const batch = await call(() => server.batch(source, at, max)).catch(() => undefined)
@@ -179,13 +181,13 @@ export const openMemoryLog = (server: MemoryLog, wire: Wire): EventLog => {
     }
   }
   return {
-    append: (stream, events, expected) => call(() => server.append(stream, events, expected), stream),
-    read: (...question) => call(() => server.read(...question)),
+    append: (stream, events, expected) => write(() => server.append(stream, events, expected), stream),
+    read: (...question) => call(() => server.read(...question), question[0]),
     follow,
-    head: (stream) => call(() => server.head(stream)),
+    head: (stream) => call(() => server.head(stream), stream),
     headPosition: () => call(() => server.headPosition()),
-    truncateBefore: (stream, revision) => call(() => server.truncateBefore(stream, revision), stream),
-    erase: (stream) => call(() => server.erase(stream), stream),
+    truncateBefore: (stream, revision) => write(() => server.truncateBefore(stream, revision), stream),
+    erase: (stream) => write(() => server.erase(stream), stream),
     ping: () => call(() => undefined),
     close: async () => {
       isClosed = true

@@ -109,11 +109,11 @@ export class MemoryRows {
   /** Whether the move was made before. @throws StaleCommit */
   isDone({ consumer, from, at, fence }: CheckpointMove): boolean {
     const stored = this.consumers.get(consumer) ?? { at: undefined, fence: 0 }
-    const stale = new StaleCommit(consumer, { at: stored.at, fence: stored.fence })
-    if (stored.fence !== fence) throw stale
-    if (isSameCheckpoint(stored.at, from)) return false
-    if (at !== undefined && isSameCheckpoint(stored.at, at)) return true
-    throw stale
+    if (stored.fence === fence) {
+      if (isSameCheckpoint(stored.at, from)) return false
+      if (at !== undefined && isSameCheckpoint(stored.at, at)) return true
+    }
+    throw new StaleCommit(consumer, { at: stored.at, fence: stored.fence })
   }
 
   /** Stores rows of one place that is not the consumer's own. @throws StaleCommit where a later owner has stored there. */

@@ -12,9 +12,11 @@ export interface MemoryTables extends TableStore {
 export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables => {
   let isClosed = false
   const listeners = new Set<() => void>()
-  const call = <Answer>(run: () => Answer, lane?: string): Promise<Answer> =>
-    isClosed ? Promise.reject(down()) : wire.call(run, lane)
-  const commits = new Commits(server, call)
+  const call = <Answer>(run: () => Answer, consumer?: string): Promise<Answer> =>
+    isClosed ? Promise.reject(down()) : wire.call(run, consumer)
+  const write = <Answer>(run: () => Answer, consumer = ''): Promise<Answer> =>
+    isClosed ? Promise.reject(down()) : wire.write(run, consumer)
+  const commits = new Commits(server, write)
   const scanned = async function* <R extends Row>(run: () => StoredRow[]) {
     for (const row of await call(run)) yield row as StoredRow<R>
   }
@@ -29,11 +31,11 @@ export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables =
     scan: (table, scope) => scanned(() => server.scan(table, scope)),
     scanAll: (table) => scanned(() => server.scanAll(table)),
     commit: (changes, move) => commits.commit(changes, move),
-    take: (consumer) => call(() => server.take(consumer)),
+    take: (consumer) => write(() => server.take(consumer), consumer),
     putIfAbsent: <R extends Row>(change: RowChange & { row: R }) =>
       call(() => server.putIfAbsent(change) as R | undefined),
     increment: (...counter) => call(() => server.increment(...counter)),
-    checkpoint: (consumer) => call(() => server.checkpoint(consumer)),
+    checkpoint: (consumer) => call(() => server.checkpoint(consumer), consumer),
     promote: (tables, consumer) => call(() => server.promote(tables, consumer)),
     reset: (tables, consumer) => call(() => server.reset(tables, consumer)),
     isLost: () => false,
@@ -51,13 +53,13 @@ export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables =
 /** Commits of one process: those of one place follow each other. */
 class Commits {
   private readonly server: MemoryRows
-  private readonly call: <Answer>(run: () => Answer) => Promise<Answer>
+  private readonly write: <Answer>(run: () => Answer, consumer?: string) => Promise<Answer>
   /** The last write of each place. */
   private readonly tails = new Map<string, Promise<unknown>>()
 
-  constructor(server: MemoryRows, call: <Answer>(run: () => Answer) => Promise<Answer>) {
+  constructor(server: MemoryRows, write: <Answer>(run: () => Answer, consumer?: string) => Promise<Answer>) {
     this.server = server
-    this.call = call
+    this.write = write
   }
 
   async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
@@ -78,16 +80,17 @@ class Commits {
   }
 
   private async store(places: ReadonlyMap<string, RowChange[]>, own?: string, move?: CheckpointMove): Promise<void> {
-    const { server, call } = this
+    const { server } = this
+    const write = <Answer>(run: () => Answer): Promise<Answer> => this.write(run, move?.consumer)
     const others = [...places].filter(([place]) => place !== own)
     let losses: number | undefined
     const begin = (begun: CheckpointMove): boolean => {
       losses = server.losses
       return server.isDone(begun)
     }
-    if (move !== undefined && others.length > 0 && (await call(() => begin(move)))) return
+    if (move !== undefined && others.length > 0 && (await write(() => begin(move)))) return
     const all = await Promise.allSettled(
-      others.map(([place, rows]) => call(() => server.storePlace(place, rows, move))),
+      others.map(([place, rows]) => write(() => server.storePlace(place, rows, move))),
     )
     for (const one of all) if (one.status === 'rejected') throw one.reason
     const end = (begun: CheckpointMove): void => {
@@ -95,8 +98,8 @@ class Commits {
       if (losses !== undefined && losses !== server.losses) throw down()
       server.storeMove(places.get(own as string) ?? [], begun)
     }
-    if (move !== undefined) await call(() => end(move))
-    else if (others.length === 0) await call(() => undefined)
+    if (move !== undefined) await write(() => end(move))
+    else if (others.length === 0) await write(() => undefined)
   }
 
   private placeOf({ table, scope, id }: RowChange, move: CheckpointMove | undefined): string {

@@ -3,7 +3,7 @@ import { POINTS_RECORDED } from '../../src/features/locations/events.ts'
 import { FAULTS } from './faults.ts'
 import { type Outcome, simulate } from './simulate.ts'
 
-const RUNS = 80
+const RUNS = 200
 
 const told = ({ seed, faults, lines }: Outcome): string =>
   [`repeat it with: npm run simulate -- --seed ${seed} --runs 1`, ...faults, ...lines].join('\n')

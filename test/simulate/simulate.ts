@@ -8,6 +8,7 @@ import { Receiver } from './memory-files.ts'
 import { MemoryHistory } from './memory-history.ts'
 import { MemoryLog } from './memory-log.ts'
 import { MemoryRows } from './memory-rows.ts'
+import { Snags } from './snags.ts'
 import { BEGUN_MS, Timeline } from './timeline.ts'
 import { NO_TROUBLE } from './wire.ts'
 
@@ -16,6 +17,9 @@ const NODES = 3
 const BUILD_MS = 6_000
 /** Then clients and faults begin within this time. */
 const BUSY_MS = 30_000
+/** Or in less, and the last points of each tracker come within the time after it, while writes are held up. */
+const SHORT_BUSY_MS = 10_000
+const LAST_MS = 9_000
 /** Then all is healed, and has so long to settle. */
 const SETTLE_MS = 240_000
 const LOOK_MS = 4_000
@@ -61,10 +65,18 @@ export const simulate = async (seed: number, { kinds = FAULTS, prepare }: Option
     writeFleet(world.log)
     for (let node = 0; node < NODES; node++) cluster.start(node)
     timeline.after(BUILD_MS, () => {
-      clients.begin(timeline.between(1, 5), timeline.between(3, 12), BUSY_MS * 0.8)
-      cluster.plan(kinds, kinds.length === 0 ? 0 : timeline.between(1, 8), BUSY_MS)
-      timeline.after(BUSY_MS, () => cluster.heal())
-      timeline.after(BUSY_MS + LOOK_MS, () => void look())
+      const isShort = timeline.chance(0.5)
+      const busyMs = isShort ? SHORT_BUSY_MS : BUSY_MS
+      clients.begin(timeline.between(1, 5), isShort ? timeline.between(1, 4) : timeline.between(3, 12), busyMs * 0.8)
+      cluster.plan(kinds, isShort ? timeline.between(0, 3) : timeline.between(1, 8), busyMs)
+      const healMs = isShort ? busyMs + LAST_MS : busyMs
+      if (isShort)
+        timeline.after(busyMs, () => {
+          clients.finish(LAST_MS)
+          cluster.plan(kinds.includes('snag') ? ['snag'] : [], timeline.between(2, 4), 1_000)
+        })
+      timeline.after(healMs, () => cluster.heal())
+      timeline.after(healMs + LOOK_MS, () => void look())
     })
   }
   await runHeld(timeline, begin, () => isOver)
@@ -92,6 +104,7 @@ const worldOf = (timeline: Timeline): World => {
     history: new MemoryHistory(),
     files: new Map(),
     receiver: new Receiver(timeline),
+    snags: { log: new Snags(timeline), tables: new Snags(timeline), history: new Snags(timeline) },
     origin: { logId: 'simulated', partitions: PARTITIONS, hash: 'fnv1a', keyringFingerprint, epoch: 0 },
     troubles: { log: { ...NO_TROUBLE }, tables: { ...NO_TROUBLE }, history: { ...NO_TROUBLE } },
   }

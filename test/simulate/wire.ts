@@ -1,13 +1,16 @@
 import { Failure } from '../../src/kernel/errors.ts'
+import type { Snags } from './snags.ts'
 import type { Stoppable, Timeline } from './timeline.ts'
 
 /** The way from a process to an engine and back. */
 export interface Wire {
   /**
-   * Has the engine do something at one moment and answers what it said. Calls of one lane arrive in the order in which they
-   * were made. @throws Failure engine_down where no answer came in time: it may have been done, or be done yet.
+   * Has the engine answer something at one moment. @throws Failure engine_down where no answer came in time.
+   * @param name the stream or consumer that it is about
    */
-  call<Answer>(run: () => Answer, lane?: string): Promise<Answer>
+  call<Answer>(run: () => Answer, name?: string): Promise<Answer>
+  /** As `call`, for what changes something: it may have been done, or be done yet, where no answer came. Writes of one lane arrive in order. */
+  write<Answer>(run: () => Answer, name: string, lane?: string): Promise<Answer>
   /** Runs something in the process soon, as what the engine tells by itself; it arrives in the end. */
   tell(run: () => void): void
 }
@@ -15,6 +18,7 @@ export interface Wire {
 /** A wire on which nothing goes wrong and nothing takes time, for the contracts of the ports. */
 export const plainWire: Wire = {
   call: async (run) => run(),
+  write: async (run) => run(),
   tell: (run) => void setImmediate(run),
 }
 
@@ -40,16 +44,48 @@ export class FaultyWire implements Wire {
   private readonly timeline: Timeline
   private readonly host: Stoppable
   private readonly troubles: () => readonly Trouble[]
-  /** When the last call of a lane arrives. */
+  private readonly snags: Snags
+  /** When the last write of a lane arrives. */
   private readonly lanes = new Map<string, number>()
+  /** Writes behind one of their lane that is held up. */
+  private readonly behind = new Map<string, (() => void)[]>()
 
-  constructor(timeline: Timeline, host: Stoppable, troubles: () => readonly Trouble[]) {
+  constructor(timeline: Timeline, host: Stoppable, troubles: () => readonly Trouble[], snags: Snags) {
     this.timeline = timeline
     this.host = host
     this.troubles = troubles
+    this.snags = snags
   }
 
-  call<Answer>(run: () => Answer, lane?: string): Promise<Answer> {
+  call<Answer>(run: () => Answer, name?: string): Promise<Answer> {
+    if (name !== undefined) this.snags.asked(this.host, name)
+    return this.ask(run, (arrive) => this.send(arrive, undefined))
+  }
+
+  write<Answer>(run: () => Answer, name: string, lane?: string): Promise<Answer> {
+    const { snags, host } = this
+    snags.asked(host, name)
+    return this.ask(run, (arrive) => {
+      const queue = lane === undefined ? undefined : this.behind.get(lane)
+      if (queue !== undefined) return void queue.push(arrive)
+      const arriveAll = (): void => {
+        arrive()
+        for (const next of this.behind.get(lane ?? '') ?? []) next()
+        this.behind.delete(lane ?? '')
+      }
+      const caught = snags.catches(host, name, arriveAll)
+      if (caught === undefined) this.send(arrive, lane)
+      else if (caught === 'held' && lane !== undefined) this.behind.set(lane, [])
+    })
+  }
+
+  private send(arrive: () => void, lane: string | undefined): void {
+    const { timeline } = this
+    if (!this.isLost()) timeline.after(this.wayOf(lane), arrive)
+    else if (timeline.chance(LATE)) timeline.after(DEADLINE_MS + timeline.between(0, 2_000), arrive)
+  }
+
+  private ask<Answer>(run: () => Answer, send: (arrive: () => void) => void): Promise<Answer> {
     const { timeline, host } = this
     return new Promise((resolve, reject) => {
       const cancelDeadline = timeline.after(DEADLINE_MS, () => reject(down()), host)
@@ -72,8 +108,7 @@ export class FaultyWire implements Wire {
           answer(() => reject(error))
         }
       }
-      if (!this.isLost()) timeline.after(this.wayOf(lane), arrive)
-      else if (timeline.chance(LATE)) timeline.after(DEADLINE_MS + timeline.between(0, 2_000), arrive)
+      send(arrive)
     })
   }
 

@@ -88,11 +88,9 @@ test('a back-test over too many points is a job: live reports, paged result, onc
   t.equal(asked.headers.location, `/api/v3${path}/${job._id}`)
   const completed = await live.heard(({ event }) => event?.status === 'completed')
   const told = live.messages.filter(({ type }) => type === 'event')
-  t.same(
-    told.map(({ event }) => event.status),
-    ['queued', 'processing', 'completed'],
-  )
+  t.same([...new Set(told.map(({ event }) => event.status))], ['queued', 'processing', 'completed'])
   t.match(told[0], { id: 's', channel: 'job', cursor: String })
+  await until('it to be listed', async () => (await get('s?status=completed')).json.total === 1)
   t.same(told[0].event, job, 'live shows the job as the answer does')
   t.same((await get(`/${job._id}`)).json.data, completed.event, 'and as its GET does')
   t.match(completed.event, { processed: TRACKERS * POINTS, total: TRACKERS * POINTS })
@@ -117,8 +115,8 @@ test('a back-test over too many points is a job: live reports, paged result, onc
   resumed.send({ type: 'subscribe', id: 's', channels: ['job'], since: cursor })
   await resumed.heard(({ type }) => type === 'snapshot')
   const since = resumed.messages.filter(({ type }) => type === 'event')
-  t.same(since.slice(0, 3), told, 'what was told before the crash is told again by since')
-  const others = since.slice(3).map(({ event }) => event)
+  t.same(since.slice(0, told.length), told, 'what was told before the crash is told again by since')
+  const others = since.slice(told.length).map(({ event }) => event)
   t.ok(others.every(({ _id }) => _id === second._id))
   t.equal(others.filter(({ status }) => status === 'completed').length, 1, 'it was completed once')
   t.match(others[0], { debounce: { fixes: 2 } }, "what was not asked for is the group's")

@@ -5,8 +5,10 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
+import { ROLES } from '../../src/config-flags.ts'
 import { openChdbHistoryStore } from '../../src/engines/chdb/chdb-history.ts'
 import { type ClickhouseFront, openClickhouseFront } from '../support/clickhouse/front.ts'
+import { composeOf, exampleVariables, roleEnvironments } from '../support/compose-file.ts'
 import { openEventstoredbServer } from '../support/eventstoredb/server.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openRedisServer, withoutRedis } from '../support/redis-server.ts'
@@ -16,16 +18,7 @@ const hasCompose = spawnSync('docker-compose', ['version']).status === 0
 /** Whether a process may be given a file system of its own: by root alone. */
 const hasNamespaces = process.platform === 'linux' && spawnSync('unshare', ['-m', 'true']).status === 0
 
-const variables: { [name: string]: string } = Object.fromEntries(
-  [...readFileSync('.env.example', 'utf8').matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
-)
-
-/** docker-compose.yml with the variables of `.env.example`, or without any. */
-const composeOf = (given: { [name: string]: string }) =>
-  parse(
-    readFileSync('docker-compose.yml', 'utf8').replace(/\$\{(\w+):-([^}]*)\}/g, (_, name, none) => given[name] ?? none),
-    { merge: true },
-  )
+const variables = exampleVariables
 
 test('docker-compose.yml is what docker-compose understands, with and without .env', {
   skip: hasCompose ? false : 'docker-compose is not installed (apt-get install docker-compose)',
@@ -48,16 +41,45 @@ test('docker-compose.yml is what docker-compose understands, with and without .e
 
 test('docker-compose.yml keeps each container in its bounds', async (t) => {
   const { services, networks } = composeOf(variables)
-  const { waymark, ...engines } = services
+  const { waymark } = services
+  const engines = Object.fromEntries(
+    Object.entries<Record<string, unknown>>(services).filter(
+      ([name, { profiles }]) => name !== 'waymark' && profiles === undefined,
+    ),
+  )
   t.match(waymark, { read_only: true, tmpfs: ['/tmp'], cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] })
   t.same(Object.keys(waymark.depends_on).sort(), Object.keys(engines).sort(), 'it waits for every engine')
   t.ok(waymark.ports.every((port: string) => port.startsWith('127.0.0.1:')))
   t.equal(networks.engines.internal, true)
-  for (const [name, engine] of Object.entries<Record<string, unknown>>(engines)) {
+  for (const [name, engine] of Object.entries(engines)) {
     t.same(engine.networks, ['engines'], `${name} is on the inner network alone`)
     t.equal(engine.ports, undefined, `${name} is not published`)
     t.match(engine.image, /:\d+\.\d+\.\d+/, `${name} is pinned`)
     t.ok(engine.healthcheck && engine.mem_limit && engine.pids_limit && engine.volumes, `${name} has health and limits`)
+  }
+  for (const [name, service] of Object.entries<Record<string, unknown>>(services)) {
+    t.ok(service.mem_limit && service.pids_limit && service.logging, `${name} has limits`)
+    t.match(service.security_opt, ['no-new-privileges:true'], name)
+    for (const port of (service.ports ?? []) as string[]) t.match(port, /^127\.0\.0\.1:/, `${name} is for this machine`)
+    if (service.profiles !== undefined && service.build === undefined)
+      t.match(service.image, /:(v?\d+\.\d+\.\d+|RELEASE\.\d{4}-)/, `${name} is pinned`)
+  }
+})
+
+test('the profile `roles` has each role once, and ingress and live twice, with all that they share', async (t) => {
+  const environments = Object.values(roleEnvironments())
+  const roles = environments.flatMap(({ WAYMARK_ROLE }) => WAYMARK_ROLE.split(',')).sort()
+  t.same(roles, [...ROLES, 'devices', 'ingress', 'live'].sort())
+  const [first] = environments
+  for (const { WAYMARK_ROLE, ...shared } of environments) {
+    const { WAYMARK_ROLE: _, ...expected } = first
+    t.same(shared, expected, `${WAYMARK_ROLE} shares engines, keyring and files with the others`)
+  }
+  t.match(first, { WAYMARK_FILES: /^s3:/, WAYMARK_KEYS: '/keys/keys.json' })
+  const { services } = composeOf(variables)
+  for (const name of Object.keys(roleEnvironments())) {
+    t.match(services[name], { read_only: true, cap_drop: ['ALL'], volumes: ['keys:/keys'], ports: undefined }, name)
+    t.ok(services.haproxy.depends_on.includes(name), `haproxy starts ${name}`)
   }
 })
 

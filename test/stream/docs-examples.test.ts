@@ -38,43 +38,37 @@ const run = (script: string, folder: string, url: string): Promise<{ code: numbe
 
 const missing = ['curl', 'bash'].find((tool) => spawnSync(tool, ['--version']).status !== 0)
 
-test('docs/integrate.md, automations.md, reports.md, routing.md, devices.md and import.md run exactly as they are pasted, each in one session', {
+/** The first one's files are read again below. */
+const PAGES = [
+  'integrate',
+  'automations',
+  'routing',
+  'reports',
+  'devices',
+  'import',
+  'export',
+  'organizations',
+  'drivers-day',
+  'integrators-week',
+]
+
+test('the pages of docs with examples run exactly as they are pasted, each in one session', {
   skip: missing === undefined ? false : `needs ${missing}`,
   timeout: 900_000,
 }, async (t) => {
   const folder = `${folderOf(t)}/reader`
-  mkdirSync(folder)
-  const page = readFileSync('docs/integrate.md', 'utf8')
-  const blocks = page.match(/^```.*$/gm) ?? []
-  t.same([...new Set(blocks)].sort(), ['```', '```sh'], 'there is no example that would not be run')
-  t.ok(blocks.length / 2 >= 9, `${blocks.length / 2} examples`)
   const service = await startService(`${folderOf(t)}/data`)
   t.teardown(() => service.kill())
-  const { code, errors } = await run(sessionOf(page), folder, service.url)
-  t.equal(code, 0, 'every example ends well', { errors: errors.slice(-1_500) })
-  const automations = readFileSync('docs/automations.md', 'utf8')
-  t.same([...new Set(automations.match(/^```.*$/gm))].sort(), ['```', '```sh'])
-  const second = await run(sessionOf(automations), folder, service.url)
-  t.equal(second.code, 0, 'and every one of the page on automations', { errors: second.errors.slice(-1_500) })
-  const routing = readFileSync('docs/routing.md', 'utf8')
-  t.same([...new Set(routing.match(/^```.*$/gm))].sort(), ['```', '```sh'])
-  const routed = await run(sessionOf(routing), folder, service.url)
-  t.equal(routed.code, 0, 'and every one of the page on routes', { errors: routed.errors.slice(-1_500) })
-  const reports = readFileSync('docs/reports.md', 'utf8')
-  t.same([...new Set(reports.match(/^```.*$/gm))].sort(), ['```', '```sh'])
-  const third = await run(sessionOf(reports), folder, service.url)
-  t.equal(third.code, 0, 'and every one of the page on reports', { errors: third.errors.slice(-1_500) })
-  const devices = readFileSync('docs/devices.md', 'utf8')
-  t.same([...new Set(devices.match(/^```.*$/gm))].sort(), ['```', '```sh'])
-  const fourth = await run(sessionOf(devices), folder, service.url)
-  t.equal(fourth.code, 0, 'and every one of the page on devices', { errors: fourth.errors.slice(-1_500) })
+  for (const page of PAGES) {
+    const text = readFileSync(`docs/${page}.md`, 'utf8')
+    const fences = text.match(/^```.*$/gm) ?? []
+    t.same([...new Set(fences)].sort(), ['```', '```sh'], `${page}.md has no example that would not be run`)
+    mkdirSync(`${folder}/${page}`, { recursive: true })
+    const { code, errors } = await run(sessionOf(text), `${folder}/${page}`, service.url)
+    t.equal(code, 0, `every example of ${page}.md ends well`, { errors: errors.slice(-1_500) })
+  }
 
-  const importing = readFileSync('docs/import.md', 'utf8')
-  t.same([...new Set(importing.match(/^```.*$/gm))].sort(), ['```', '```sh'])
-  const fifth = await run(sessionOf(importing), folder, service.url)
-  t.equal(fifth.code, 0, 'and every one of the page on imports', { errors: fifth.errors.slice(-1_500) })
-
-  const { isGenuine } = await import(`${folder}/verify.mjs`)
+  const { isGenuine } = await import(`${folder}/integrate/verify.mjs`)
   const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
   const body = '{"type":"onGeofenceEntry"}'
   const headers = (at: Date) => ({

@@ -31,6 +31,22 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
   for (const values of rows) await make('/data', { dataTypeId, values })
   const exported = (path: string, body: object, as = token) => call(service, 'POST', path, { token: as, body })
 
+  await t.test('a repeated request answers the file again and stands in the log once', async (t) => {
+    const logged = async (): Promise<number> => (await ask(service, 'GET', '/tasks/export-log', { token })).total
+    const asked = (format: string) =>
+      call(service, 'POST', '/data/export', {
+        token,
+        body: { dataTypeId, format },
+        headers: { 'idempotency-key': 'export-once' },
+      })
+    const first = await asked('csv')
+    t.equal(first.status, 200, first.text)
+    t.equal((await asked('csv')).text, first.text)
+    t.match(await asked('json'), { status: 422, json: { code: 'key_reused' } })
+    await until('the log', async () => (await logged()) > 0)
+    t.equal(await logged(), 1)
+  })
+
   await t.test('data as csv, xlsx, json, GeoJSON and GPX', async (t) => {
     const list = (await ask(service, 'GET', `/data?dataTypeId=${dataTypeId}`, { token })).data
     const csv = await exported('/data/export', { dataTypeId, format: 'csv' })

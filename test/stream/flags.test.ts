@@ -120,7 +120,8 @@ test('tokens and the login of the demo stay good; the metrics are there; a secon
   t.equal((await call(second, 'GET', '/user', { token })).status, 200, 'the token is good still')
   t.match((await call(second, 'GET', '//')).text, login.email, 'the page fills it in')
 
-  const exited = new Promise<number | null>((done) => second.process.once('exit', done))
+  // Closed, so that its last lines are here.
+  const exited = new Promise<number | null>((done) => second.process.once('close', done))
   const socket = await fetch(`${second.url}/healthz`)
   t.equal(socket.status, 200)
   second.process.kill('SIGTERM')

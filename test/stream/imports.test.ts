@@ -1,3 +1,6 @@
+import { readdirSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { test } from 'tap'
 import { writeTable } from '../../src/kit/formats/table-writer.ts'
@@ -115,6 +118,35 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     t.equal((await call(service, 'GET', `/import-monitoring/${row._id}/report`, { token })).status, 404)
   })
 
+  await t.test('an undo takes back what only the import has written, twice where a row met its own', async (t) => {
+    const before = await records()
+    const csv = 'number,price,name\n007,8,New\n011,9,\n020,5,Named\n020,6,Named again\n050,1,\n050,2,\n051,1,\n051,2,\n'
+    const row = await imported(service, token, csv, { type: 'datasource', dataTypeId, mode: 'upsert' })
+    t.match(row, { status: 'completed', succeeded: 8 })
+    const met = (await records()).find(({ values }) => values.number === '011')
+    await ask(service, 'PATCH', `/data/${met._id}`, { token, body: { values: { price: 0.25 } } })
+    const touched = (await records()).find(({ values }) => values.number === '051')
+    await ask(service, 'PATCH', `/data/${touched._id}`, { token, body: { values: { name: 'kept' } } })
+    await ask(service, 'POST', `/import-monitoring/${row._id}/undo`, { token })
+    let undone: Json
+    await until('the undo', async () => {
+      undone = (await ask(service, 'GET', `/import-monitoring/${row._id}`, { token })).data
+      return undone.undoneAt !== undefined
+    })
+    t.match(undone.undo, { undone: 4, kept: 2 })
+    t.same(
+      undone.undo.errors.map((one: Json) => [one.row, one.message.replace(/^\S+ /, '')]),
+      [
+        [3, 'was changed since'],
+        [8, 'was changed since'],
+      ],
+    )
+    const valuesOf = (rows: Json[]) => rows.filter(({ _id }) => _id !== touched._id).map(({ values }) => values)
+    t.same(valuesOf(await records()), valuesOf(before), 'what was there has its values again')
+    t.notOk((await records()).some(({ values }) => values.number === '050'))
+    await ask(service, 'DELETE', `/data/${touched._id}`, { token })
+  })
+
   await t.test('a dry run says the same and writes nothing', async (t) => {
     const csv = 'number,price\n007,1\n030,x\n031,1\n031,2\n'
     const row = await imported(service, token, csv, { type: 'datasource', dataTypeId, dryRun: 'true' })
@@ -198,7 +230,9 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     })
     const report = await call(service, 'GET', `/import-monitoring/${row._id}/report`, { token })
     t.match(report.headers, { 'content-type': /spreadsheetml/ })
-    const changed = await imported(service, token, 'externalId,title\norder-1,Changed\n,None\n', {
+    const csv =
+      'externalId,title,description,assignee,tags,load.boxes,load.pallets,Parcels\norder-1,Changed,New,,c,5,1,4\n,None,,,,,,\n'
+    const changed = await imported(service, token, csv, {
       type: 'visit',
       flowId: flow._id,
       hubId,
@@ -207,8 +241,22 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     t.match(changed, { succeeded: 1, failed: 1, errors: [{ row: 3, column: 'externalId', message: /is required/ }] })
     t.match((await ask(service, 'GET', `/task/${made._id}`, { token })).data, {
       title: 'Changed',
-      components: { parcels: 3 },
+      load: { boxes: 5, pallets: 1 },
+      components: { parcels: 4 },
     })
+    await ask(service, 'POST', `/import-monitoring/${changed._id}/undo`, { token })
+    let undone: Json
+    await until('the undo', async () => {
+      undone = (await ask(service, 'GET', `/import-monitoring/${changed._id}`, { token })).data
+      return undone.undoneAt !== undefined
+    })
+    t.match(undone.undo, { undone: 1, kept: 0, errors: [] })
+    const {
+      version: _version,
+      updatedAt: _at,
+      ...again
+    } = (await ask(service, 'GET', `/task/${made._id}`, { token })).data
+    t.match(made, again, 'the task is as it was')
   })
 
   await t.test('what cannot be imported is refused at once, by name', async (t) => {
@@ -254,6 +302,26 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     await refused(415, /neither a spreadsheet nor text/, Buffer.from('number\0\n'), known)
     await refused(413, /larger than/, 'x'.repeat(1_048_577), known)
     t.equal((await call(service, 'POST', '/data/import', { token, body: {} })).status, 415)
+  })
+
+  await t.test('an upload that is cut in the middle leaves nothing', async (t) => {
+    const stored = (): string[] => readdirSync(join(service.data, 'files'), { recursive: true }) as string[]
+    const asked = async (): Promise<number> => (await ask(service, 'GET', '/import-monitoring', { token })).total
+    const imports = await asked()
+    const before = new Set(stored())
+    const more = (): number => stored().filter((name) => !before.has(name)).length
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'multipart/form-data; boundary=cut' }
+    const upload = request(`${service.url}/api/v3/data/import`, {
+      method: 'POST',
+      headers: { ...headers, 'content-length': 500_000 },
+    })
+    upload.on('error', () => undefined)
+    const part = 'content-disposition: form-data; name="file"; filename="cut.csv"'
+    upload.write(`--cut\r\n${part}\r\n\r\nnumber\n${'cut\n'.repeat(50_000)}`)
+    await until('the first part of the file', () => more() > 0)
+    upload.destroy()
+    await until('nothing of the file', () => more() === 0)
+    t.equal(await asked(), imports)
   })
 
   await t.test('fifty at once all end, and each row is there once', async (t) => {

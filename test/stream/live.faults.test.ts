@@ -66,7 +66,9 @@ test('events are as their GET answers them, and thousands of them resume, also a
       `${row.type} by ${row.cause}`,
     )
   const finished = eventsOf(live, 's').find(({ state }) => state === 'finished')
-  t.same(finished, (await ask(service, 'GET', `/trip/${finished._id}`, { token })).data, 'the trip')
+  const trip = async (): Promise<Json> => (await ask(service, 'GET', `/trip/${finished._id}`, { token })).data
+  await until('its end in the history', async () => (await trip()).state === 'finished')
+  t.same(finished, await trip(), 'the trip')
   await until('a run', () => eventsOf(live, 'runs').length > 0)
   const [owed] = eventsOf(live, 'runs')
   t.match(await ask(service, 'GET', `/automation-log/${owed._id}`, { token }), { data: { _id: owed._id } }, 'at once')
@@ -76,7 +78,9 @@ test('events are as their GET answers them, and thousands of them resume, also a
     runs.map(({ status }) => status),
     ['pending', 'succeeded'],
   )
-  t.same(runs[1], (await ask(service, 'GET', '/automation-log', { token })).data[0], 'the run')
+  const listed = async (): Promise<Json> => (await ask(service, 'GET', '/automation-log', { token })).data[0]
+  await until('its end in the list', async () => (await listed()).status === 'succeeded')
+  t.same(runs[1], await listed(), 'the run')
 
   const jumps = Array.from({ length: 9_000 }, (_, i) => ({
     externalId: 'jumper',

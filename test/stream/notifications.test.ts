@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { openChat } from '../support/chat-receiver.ts'
 import { folderOf } from '../support/folder-of.ts'
+import { atRest } from '../support/lived-in.ts'
 import { openSocket } from '../support/open-socket.ts'
 import { mailsIn } from '../support/read-mail.ts'
 import { ask, call, type Json, samplesMade, signUp, startService, until } from '../support/service.ts'
@@ -50,6 +51,8 @@ const openOffice = async (state: State) => {
       runs = await runsOf(automationId)
       return runs.length >= count && runs.every(({ status }) => status !== 'pending')
     })
+    // Lists of what a run told follow it.
+    await atRest(state.service)
     return runs
   }
   const restart = async (): Promise<void> => {

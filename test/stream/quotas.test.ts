@@ -101,6 +101,12 @@ const NOUNS: { [name: string]: Noun } = {
     change: named,
   },
   ingestKeys: { path: '/ingest-key', list: '/ingest-keys', body: named },
+  exportConfigs: {
+    path: '/export-config',
+    list: '/export-configs',
+    body: (name) => ({ name, target: 'task' }),
+    change: named,
+  },
   shares: { path: '/share', list: '/shares', body: (_name, { taskId }) => ({ taskId }) },
   serviceAccounts: {
     path: '/service-account',
@@ -310,6 +316,55 @@ test('bytes of files are summed up: attachments, add-ons and the logo', async (t
   t.equal(await uses(), 200 + logo.body.length)
   await ask(service, 'DELETE', '/organization/logo', { token })
   t.equal(await uses(), 200)
+})
+
+test('files of imports and exports count for as long as their records are there', async (t) => {
+  const service = await startService(folderOf(t), flagsOf({ filesBytes: 200_000 }))
+  t.teardown(() => service.kill())
+  const { token } = await signUp(service)
+  const numbers = [{ name: 'no', type: 'text' }]
+  const type = await ask(service, 'POST', '/data-type', {
+    token,
+    body: { name: 'Number', primaryKey: 'no', fields: numbers },
+  })
+  const dataTypeId = type.data._id
+  const sent = `no\n${Array.from({ length: 5_001 }, (_, i) => `n${i}\n`).join('')}`
+  const importing = async (mode: string) => {
+    const form = new FormData()
+    for (const [name, value] of Object.entries({ type: 'datasource', dataTypeId, mode })) form.append(name, value)
+    form.append('file', new File([sent], 'numbers.csv'))
+    return call(service, 'POST', '/data/import', { token, ...(await formOf(form)) })
+  }
+  const uses = async () => (await quotasOf(service, token)).uses.filesBytes
+  const ended = async (path: string): Promise<Json> => {
+    let row: Json = {}
+    await until(`the end of ${path}`, async () => {
+      row = (await ask(service, 'GET', path, { token })).data
+      return /^(completed|failed)/.test(row.status)
+    })
+    return row
+  }
+  const first = `/import-monitoring/${(await importing('upsert')).json.data._id}`
+  t.match(await ended(first), { status: 'completed', succeeded: 5_001 })
+  t.equal(await uses(), sent.length)
+  const second = `/import-monitoring/${(await importing('insert')).json.data._id}`
+  t.match(await ended(second), { status: 'completedWithErrors', failed: 5_001 })
+  const full = await uses()
+  t.ok(full > 3 * sent.length, 'the report counts, too')
+  t.match((await importing('insert')).json, { code: 'quota', limit: { name: 'filesBytes', use: full } })
+  await ask(service, 'DELETE', second, { token })
+  t.equal(await uses(), sent.length)
+
+  const exporting = (format: string) =>
+    call(service, 'POST', '/data/export', { token, body: { dataTypeId, format, fields: ['no', 'createdAt'] } })
+  const large = await ended(`/tasks/export-log/${(await exporting('json')).json.data._id}`)
+  t.match(large, { status: 'failed', error: { code: 'quota', message: /200000 bytes in files/ } })
+  const small = await ended(`/tasks/export-log/${(await exporting('csv')).json.data._id}`)
+  t.equal(small.status, 'completed')
+  t.equal(await uses(), sent.length + small.size)
+  await ask(service, 'DELETE', first, { token })
+  await ask(service, 'DELETE', `/tasks/export-log/${small._id}`, { token })
+  t.equal(await uses(), 0)
 })
 
 const PNG = Buffer.from('89504e470d0a1a0a0000000d494844520000001000000010', 'hex')

@@ -27,6 +27,8 @@ const takesKey = ({ parameters }: Operation): boolean =>
 
 /** Those that make something which has an id from then on. */
 const makes = ({ responses }: Operation): boolean => '201' in responses || '202' in responses
+/** Their answer is the file while there are few rows, and makes nothing. */
+const FILES = ['exportData', 'exportTasks']
 
 const sendEach = async (service: Service, world: ApiWorld, operations: readonly Operation[]): Promise<Sent[]> => {
   const sent: Sent[] = []
@@ -95,14 +97,17 @@ test('every request whose answer was lost is answered the same by its repeat, wh
   const walked = operations.filter((one) => takesKey(one) && !REPEATED_ELSEWHERE.includes(one.operationId))
   t.ok(walked.length > 40, `${walked.length} operations`)
   const sent = await sendEach(service, world, walked)
-  for (const { operation, send, first } of sent) {
+  const made = sent.filter(
+    ({ operation, first }) => makes(operation) && !(FILES.includes(operation.operationId) && first.status === 200),
+  )
+  for (const one of sent) {
+    const { operation, send, first } = one
     t.ok(first.status < 300, `${operation.operationId} answers ${first.status} ${first.text}`)
     if (NOT_REPEATED.includes(operation.operationId)) continue
     const again = await send()
     t.equal(again.status, first.status, `${operation.operationId} again: ${again.text}`)
-    if (makes(operation)) t.same(again.json.data, first.json.data, operation.operationId)
+    if (made.includes(one)) t.same(again.json.data, first.json.data, operation.operationId)
   }
-  const made = sent.filter(({ operation }) => makes(operation))
   t.same(await deleteAll(service, world, operations, made), [], 'nothing of it is left')
   for (const { operation, send, first } of made) {
     if (GONE_WITH_WHAT_THEY_NAME.includes(operation.operationId)) continue

@@ -48,6 +48,43 @@ const open = async (t: Test, flags: string[] = []) => {
 const random = seeded(11)
 const near = () => ({ lat: HUB.lat + random() * 0.2, lng: HUB.lng + random() * 0.2 })
 
+test('vehicles that a planner does not see are nothing to them, without a hub too, and stay in plans that have them', async (t) => {
+  const { service, hubId, send, make, tasks } = await open(t)
+  const permissions = ['view/task', 'edit/task', 'dispatch/task', 'view/routing', 'edit/routing']
+  const roleId = (await make('/role', { name: 'Planner of routes', permissions }))._id
+  const email = `limited.${process.pid}@example.com`
+  await make('/user', { name: 'Lim', email, password: PASSWORD, roleId, hubId: [hubId] })
+  const { token } = await ask(service, 'POST', '/auth/login', { body: { email, password: PASSWORD } })
+  const other = await make('/hub', { name: 'Other', ...HUB })
+  const unseen = [
+    await make('/vehicle', { name: 'Free', type: 'car' }),
+    await make('/vehicle', { name: 'Far', type: 'car', hubId: other._id }),
+  ]
+  const [taskId] = await tasks([near()])
+  const at = new Date().toISOString()
+  const visits = [{ taskId, arrivalAt: at, departureAt: at, distanceMeters: 1 }]
+  const planOf = (vehicleId: string) => ({
+    ...{ hubId, source: 'external', unassigned: [] },
+    routes: [{ vehicleId, distanceMeters: 1, durationSeconds: 1, visits }],
+  })
+  for (const { _id } of unseen) {
+    const asked = { hubId, taskIds: [taskId], vehicleIds: [_id], startAt: at }
+    for (const [path, body] of Object.entries({ '/routing': asked, '/routing-result': planOf(_id) })) {
+      const { status, json } = await send('POST', path, body, token)
+      t.equal(status, 400, path)
+      t.match(json.errors, [{ message: 'names nothing in this organization' }], path)
+    }
+  }
+  const plan = await make('/routing-result', planOf(unseen[0]._id))
+  const changed = await send(
+    'PATCH',
+    `/routing-result/${plan._id}`,
+    { routes: [{ ...plan.routes[0], distanceMeters: 2 }] },
+    token,
+  )
+  t.equal(changed.status, 200, changed.text)
+})
+
 test('a day is planned, dispatched, driven and compared', async (t) => {
   const receiver = await openReceiver(t)
   const { service, token, hubId, send, make, get, person, tasks, planned } = await open(t)
@@ -184,6 +221,9 @@ test('a plan from elsewhere is checked, changed and dispatched, and its tasks ar
     if (path !== undefined) t.equal(answer.json.errors[0].path, path)
   }
   await refused(body(two, three), 409)
+  const backward = { ...visit(three), departureAt: '2026-11-20T08:10:00Z' }
+  const plan = { hubId, routes: [{ vehicleId: vehicle._id, visits: [backward] }] }
+  await refused(plan, 400, '/routes/0/visits/0/departureAt')
   await refused(body(three, three), 400, '/routes/0/visits/1/taskId')
   await refused(body(vehicle._id), 400, '/routes/0/visits/0/taskId')
   await refused({ hubId, routes: [{ vehicleId: one, visits: [] }] }, 400, '/routes/0/vehicleId')
@@ -260,7 +300,7 @@ test('bad questions are answered with what is wrong, and a large one is stopped 
 })
 
 test('roads come from an OSRM server, block by block; one that fails or hangs fails the planning', async (t) => {
-  let answers: 'well' | 'errors' = 'well'
+  let answers: 'well' | 'errors' | 'never' = 'well'
   let largest = 0
   const osrm = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://osrm')
@@ -268,6 +308,7 @@ test('roads come from an OSRM server, block by block; one that fails or hangs fa
     const count = places.split(';').length
     largest = Math.max(largest, count)
     if (answers === 'errors') return void response.writeHead(500).end('no')
+    if (answers === 'never') return
     table(response, url, count)
   })
   const table = (response: ServerResponse, url: URL, count: number): void => {
@@ -279,7 +320,10 @@ test('roads come from an OSRM server, block by block; one that fails or hangs fa
     )
   }
   await new Promise<void>((done) => osrm.listen(0, '127.0.0.1', done))
-  t.teardown(() => osrm.close())
+  t.teardown(() => {
+    osrm.closeAllConnections()
+    osrm.close()
+  })
   const { port } = osrm.address() as AddressInfo
   const { hubId, send, make, tasks, planned } = await open(t, ['--osrm', `http://127.0.0.1:${port}/osrm`])
   const vehicle = await make('/vehicle', { name: 'Van', hubId, speed: 1 })
@@ -295,4 +339,8 @@ test('roads come from an OSRM server, block by block; one that fails or hangs fa
   const failed = await planned((await send('POST', '/routing', question)).json.data._id)
   t.equal(failed.state, 'failed')
   t.match(failed.error.message, /OSRM server answered 500/)
+  answers = 'never'
+  const givenUp = await planned((await send('POST', '/routing', question)).json.data._id)
+  t.equal(givenUp.state, 'failed')
+  t.match(givenUp.error.message, /OSRM server did not answer within 15000 ms/)
 })

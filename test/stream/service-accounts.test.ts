@@ -36,10 +36,8 @@ test('a program with every permission uses every route that is not about a perso
     t.same([...new Set(many.map(({ status }) => status))], [200], '50 connections at once')
     const path = `/service-account/${account._id}`
     const [{ _id: planner }] = (await ask(service, 'GET', '/roles?key=fieldUser', { token })).data
-    const begin = performance.now()
     await ask(service, 'PATCH', path, { token, body: { roleId: planner } })
     await until('the subscription to end', () => live.messages.some(({ type }) => type === 'error'))
-    t.ok(performance.now() - begin < 5_000)
     await ask(service, 'PATCH', path, { token, body: { roleId } })
     const other = await openSocket(service, 'live', key)
     other.send({ type: 'subscribe', id: 'o', channels: ['positions'] })

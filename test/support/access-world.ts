@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
-import { Tokens } from '../../src/features/identity/tokens.ts'
+import { Tokens } from '../../src/features/identity/sessions/tokens.ts'
 import { type ApiWorld, openApiWorld } from './api-world.ts'
 import { bodyOf, headersOf } from './each-route.ts'
 import { type Operation, operationsOf, referencesIn } from './open-api.ts'

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
-import { AzureProvider } from '../../src/features/identity/azure-provider.ts'
-import { azureRoutes } from '../../src/features/identity/azure-routes.ts'
+import { AzureProvider } from '../../src/features/identity/sign-in/azure-provider.ts'
+import { azureRoutes } from '../../src/features/identity/sign-in/azure-routes.ts'
 import { identityContext } from '../../src/features/identity/context.ts'
 import { activeIntegration } from '../../src/features/integrations/app-integration.ts'
 import { type Accounts, CLIENT, follow, openProvider } from './oidc.ts'

@@ -14,7 +14,8 @@ import {
   type Route,
   type RouteRequest,
 } from '../../src/kit/http/route.ts'
-import { assertValid } from '../../src/kit/http/validate.ts'
+import { assertValid, type Check } from '../../src/kit/http/validate.ts'
+import type { JsonSchema } from '../../src/kernel/json.ts'
 import { markOf } from '../../src/kit/http/request-mark.ts'
 import { compileBody, compileParams } from '../../src/ingress/schemas.ts'
 import { compileQuery } from '../../src/kit/http/compile-query.ts'
@@ -26,6 +27,8 @@ export interface CallOptions {
   /** Makes the ids of the request follow from it, as an Idempotency-Key does. */
   seed?: Buffer
   address?: string
+  /** Aborted when the client leaves. */
+  signal?: AbortSignal
 }
 
 /** What a client would see. Bodies are `any` on purpose: tests look into them freely. */
@@ -68,10 +71,11 @@ export const routeCaller = ({
       const headers = new Map(Object.entries(options.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
       const caller = options.caller ?? (await route.withoutToken?.({ headers, now }))
       authorize(route, caller)
-      assertValid(compileQuery(route.query), query)
-      if (route.params !== undefined) assertValid(compileParams(route.params), { ...params })
-      if (route.body !== undefined && (options.body !== undefined || route.bodyRequired !== false))
-        assertValid(compileBody(route.body), options.body)
+      const checks = checksOf(route)
+      assertValid(checks.query, query)
+      if (route.params !== undefined) assertValid(checks.params, { ...params })
+      if (checks.body !== undefined && (options.body !== undefined || route.bodyRequired !== false))
+        assertValid(checks.body, options.body)
       const request = {
         caller: caller as never,
         params,
@@ -85,7 +89,7 @@ export const routeCaller = ({
         address: options.address ?? '127.0.0.1',
         network: options.address ?? '127.0.0.1',
         isLocal: true,
-        signal: new AbortController().signal,
+        signal: options.signal ?? new AbortController().signal,
       }
       const reply = await handled(route, request)
       const isApplied =
@@ -109,6 +113,39 @@ export const routeCaller = ({
       return failed(error)
     }
   }
+}
+
+interface Checks {
+  query: Check
+  params: Check
+  body: Check | undefined
+}
+
+const checksOfRoutes = new WeakMap<Route, Checks>()
+const checksOfSchemas = new Map<string, Check>()
+
+/** Each test has routes of its own with the same schemas, and compiling them took longer than the calls themselves. */
+const checksOf = (route: Route): Checks => {
+  const known = checksOfRoutes.get(route)
+  if (known !== undefined) return known
+  const checks = {
+    query: compiledOnce('query', compileQuery, route.query ?? {}),
+    params: compiledOnce('params', compileParams, route.params ?? {}),
+    body: route.body && compiledOnce('body', compileBody, route.body),
+  }
+  checksOfRoutes.set(route, checks)
+  return checks
+}
+
+const compiledOnce = <Schema extends JsonSchema>(
+  kind: string,
+  compile: (schema: Schema) => Check,
+  schema: Schema,
+): Check => {
+  const key = `${kind} ${JSON.stringify(schema)}`
+  const check = checksOfSchemas.get(key) ?? compile(schema)
+  checksOfSchemas.set(key, check)
+  return check
 }
 
 /** As the ingress does where a route takes its body as it comes. */

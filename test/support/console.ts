@@ -3,13 +3,13 @@ import type { Test } from 'tap'
 import { IngestClient } from '../../src/cli/ingest-client.ts'
 import { CHROMIUM, FLAGS } from './browser.ts'
 import { folderOf } from './folder-of.ts'
-import { ask, type Json, type Service, signUp, startService, until } from './service.ts'
+import { allRows, ask, type Json, type Service, signUp, startService, until } from './service.ts'
 
 export const SOFTWARE_WEBGL = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']
 export const NO_WEBGL = ['--disable-3d-apis']
 const LIMIT_MS = 240_000
 /** The view of the map, which the page leaves at its element. */
-const VIEW = `document.querySelector('.ground .map').view`
+const VIEW = `document.querySelector('.ground .map')?.view`
 
 export interface ConsoleWorld {
   service: Service
@@ -22,8 +22,8 @@ export interface ConsoleWorld {
 }
 
 /** A service with an organization, a geofence group and a gateway that makes trackers. */
-export const openConsoleWorld = async (t: Test, flags: readonly string[] = []): Promise<ConsoleWorld> => {
-  const service = await startService(folderOf(t), flags)
+export const openConsoleWorld = async (t: Test, flags: readonly string[] = [], port = 0): Promise<ConsoleWorld> => {
+  const service = await startService(folderOf(t), flags, port)
   t.teardown(() => service.kill())
   const { token, email, password, organizationId, hubId } = await signUp(service)
   const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })
@@ -32,6 +32,21 @@ export const openConsoleWorld = async (t: Test, flags: readonly string[] = []): 
   t.teardown(() => gateway.close())
   return { service, token, login: { email, password }, organizationId, hubId, gateway, groupId: group.data._id }
 }
+
+/** The owner's day began half a day ago: what is looked back at lies on one day, whenever a test runs. */
+export const liveAtNoon = async ({ service, token }: ConsoleWorld): Promise<void> => {
+  const hours = 12 - new Date().getUTCHours()
+  // Zones of this kind are named by how far UTC is ahead.
+  const timeZone = `Etc/GMT${hours > 0 ? '-' : '+'}${Math.abs(hours)}`
+  await ask(service, 'PATCH', '/user', { token, body: { timeZone } })
+}
+
+/** Waits until the history has as many points, a moment after the last was acknowledged: pages read it once. */
+export const inHistory = ({ service, token }: ConsoleWorld, points: number): Promise<void> =>
+  until(
+    `${points} points in the history`,
+    async () => (await allRows(service, '/location-histories', token)).length === points,
+  )
 
 export interface OpenedConsole {
   page: Page
@@ -45,18 +60,20 @@ export interface ConsoleOptions {
   width?: number
   height?: number
   colorScheme?: 'light' | 'dark'
+  /** A screen that is touched. */
+  hasTouch?: boolean
 }
 
 /** A browser on the page of the service, nobody signed in. */
 export const openConsole = async (
   t: Test,
   service: { url: string },
-  { flags = SOFTWARE_WEBGL, width = 1200, height = 700, colorScheme = 'light' }: ConsoleOptions = {},
+  { flags = SOFTWARE_WEBGL, width = 1200, height = 700, colorScheme = 'light', hasTouch = false }: ConsoleOptions = {},
 ): Promise<OpenedConsole> => {
   const args = [...FLAGS, ...flags]
   const browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS })
   t.teardown(() => browser.close())
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, locale: 'en-GB' })
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, hasTouch, locale: 'en-GB' })
   context.setDefaultTimeout(LIMIT_MS)
   const page = await context.newPage()
   const complaints: string[] = []
@@ -84,3 +101,13 @@ export const mapOf = async (page: Page): Promise<(code: string) => Promise<Json>
 
 export const namesListed = (page: Page): Promise<string[]> =>
   page.getByRole('list', { name: 'Trackers' }).locator('.name').allTextContents()
+
+/** Parts of the square world: a millimetre. */
+const NEAR = 1e-10
+
+/** Whether a place on the map, as parts of the square world, is this one. */
+export const isAt = ([x, y]: [x: number, y: number], { lat, lng }: { lat: number; lng: number }): boolean => {
+  const sine = Math.sin((lat * Math.PI) / 180)
+  const atY = 0.5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI)
+  return Math.abs(x - lng / 360 - 0.5) <= NEAR && Math.abs(y - atY) <= NEAR
+}

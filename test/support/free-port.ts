@@ -19,10 +19,10 @@ const givenFrom = (): number => {
 /** The UDP port of a number: whoever holds it has the TCP port of that number for the tests, until the process ends. */
 const claims: Socket[] = []
 
-const claim = async (port: number): Promise<boolean> => {
+const claim = async (port: number, address = '127.0.0.1'): Promise<boolean> => {
   const socket = createSocket('udp4')
   try {
-    socket.bind(port, '127.0.0.1')
+    socket.bind(port, address)
     await once(socket, 'listening')
   } catch {
     return false
@@ -55,4 +55,26 @@ export const freePort = async (): Promise<number> => {
     if ((await claim(port)) && (await isFree(port))) return port
   }
   throw new Error(`none of ${TRIES} ports is free`)
+}
+
+/** Below all that `freePort` gives. */
+const DATAGRAMS_FIRST = 8_000
+
+/** The same for a server of datagrams and connections: the UDP port is free, and held for the tests at another address. */
+export const freeDatagramPort = async (): Promise<number> => {
+  for (let i = 0; i < TRIES; i++) {
+    const port = DATAGRAMS_FIRST + Math.floor(Math.random() * (FIRST - DATAGRAMS_FIRST))
+    if ((await claim(port, '127.0.0.2')) && (await isFreeOfDatagrams(port)) && (await isFree(port))) return port
+  }
+  throw new Error(`none of ${TRIES} ports is free`)
+}
+
+const isFreeOfDatagrams = async (port: number): Promise<boolean> => {
+  const socket = createSocket('udp4')
+  const isFree = await new Promise<boolean>((found) => {
+    socket.once('error', () => found(false))
+    socket.bind(port, '127.0.0.1', () => found(true))
+  })
+  await new Promise<void>((closed) => socket.close(() => closed()))
+  return isFree
 }

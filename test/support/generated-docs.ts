@@ -1,6 +1,6 @@
 import { ALARMS, ATTRIBUTES } from '../../src/devices/attributes.ts'
 import { FLAGS, variableOf } from '../../src/config-flags.ts'
-import { PERMISSIONS, PREDEFINED_ROLES } from '../../src/features/identity/predefined-roles.ts'
+import { PERMISSIONS, PREDEFINED_ROLES } from '../../src/features/identity/users/predefined-roles.ts'
 import { ERRORS } from '../../src/kernel/errors.ts'
 
 /* The parts of docs that are made from the code: scripts/write-docs.mjs writes them, and a test compares both. */
@@ -58,7 +58,7 @@ export const rolesDocument = (): string => {
     '',
     'Every organization begins with these four. An administrator may edit the permissions of all but the owner; names and',
     'existence are fixed. Owner and admin see every hub, everybody else the hubs of their hub list. This page is made from',
-    '`src/features/identity/predefined-roles.ts`; a test compares both.',
+    '`src/features/identity/users/predefined-roles.ts`; a test compares both.',
     '',
     row(['Permission', ...PREDEFINED_ROLES.map(({ name, key }) => `${name} (\`${key}\`)`)]),
     row(['-', ...PREDEFINED_ROLES.map(() => '-')]),

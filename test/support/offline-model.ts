@@ -62,9 +62,9 @@ export class OfflineModel {
   /** The status of the answer. */
   change(kind: Change, now: number): number {
     const isOver = this.state === 'cancelled' || this.state === 'finished'
-    if (kind === 'moveAway' && this.isAway) return 200
     if (kind === 'reopen' ? !isOver : isOver) return 409
     if (kind === 'moveAway' && this.state === 'inProgress') return 409
+    if (kind === 'moveAway' && this.isAway) return 200
     if (kind === 'assignAda' && this.isAway) return 400
     const before = [[...this.people].join(), this.isAway, this.state].join()
     if (kind === 'cancel') this.end('cancelled', now)

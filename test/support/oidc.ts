@@ -82,8 +82,12 @@ export const follow = async (location: string, issuer: string): Promise<URL> => 
 /** What a provider that lies puts into its id token, beside what an honest one would. */
 export type Lie = { claims?: { [claim: string]: unknown }; kid?: string; isUnsigned?: boolean }
 
-/** A provider that answers any code with an id token of the test's making. */
-export const openLiar = async (t: Test, honest: { [claim: string]: unknown }) => {
+/** A provider that answers any code with an id token of the test's making; where `answered` says true, it has answered itself. */
+export const openLiar = async (
+  t: Test,
+  honest: { [claim: string]: unknown },
+  answered: (path: string, response: ServerResponse) => boolean = () => false,
+) => {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'key', alg: 'RS256', use: 'sig' }
   const told: { lie: Lie; nonce: string } = { lie: {}, nonce: '' }
@@ -121,6 +125,7 @@ export const openLiar = async (t: Test, honest: { [claim: string]: unknown }) =>
       '/token': () => ({ access_token: 'a', token_type: 'Bearer', id_token: idToken() }),
     }
     const answer = answers[request.url ?? '']
+    if (answered(request.url ?? '', response)) return
     response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(answer?.() ?? {}))
   })

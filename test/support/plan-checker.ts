@@ -55,7 +55,7 @@ function* routeFaults(problem: Problem, route: Route): Generator<string> {
     if (visit.from < task.from - CLOSE || visit.from > task.to + CLOSE) yield `${name} begins at ${visit.from}`
     if (Math.abs(visit.to - visit.from - task.durationS) > CLOSE) yield `${name} lasts ${visit.to - visit.from}`
     for (const { from, to } of vehicle.breaks)
-      if (visit.from < to - CLOSE && visit.to > from + CLOSE) yield `${name} is done in a break`
+      if (from < to && visit.from < to - CLOSE && visit.to > from + CLOSE) yield `${name} is done in a break`
     for (const tag of task.tags) if (!vehicle.tags.includes(tag)) yield `${name} needs ${tag}`
     for (const [dimension, load] of task.load.entries()) loads[dimension] = (loads[dimension] ?? 0) + load
     free = visit.to

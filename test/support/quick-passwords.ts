@@ -1,5 +1,5 @@
 import { hash } from '@node-rs/argon2'
-import { Passwords } from '../../src/features/identity/passwords.ts'
+import { Passwords } from '../../src/features/identity/passwords/passwords.ts'
 
 /** The least work that the algorithm takes: what passwords cost is tested by itself, and with every service that is started. */
 const LEAST = { memoryCost: 8, timeCost: 1 }

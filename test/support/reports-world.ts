@@ -38,8 +38,10 @@ export const openReports = async (t: Test, given: Partial<ReportServices> = {}, 
     ...given,
   })
   const call = routeCaller({ routes, clock: new FakeClock(Date.parse('2026-07-01T00:00:00Z')) })
-  const ask = async (path: string, caller: UserCaller = ownerOf(organizationId)) => {
-    const answer = await call('GET', `/reports/${path}`, { caller })
+  const open = (path: string, signal?: AbortSignal, caller: UserCaller = ownerOf(organizationId)) =>
+    call('GET', `/reports/${path}`, { caller, ...(signal && { signal }) })
+  const ask = async (path: string, caller?: UserCaller) => {
+    const answer = await open(path, undefined, caller)
     const chunks: Uint8Array[] = []
     for await (const chunk of answer.stream ?? []) chunks.push(Buffer.from(chunk))
     const text = Buffer.concat(chunks).toString()
@@ -49,6 +51,8 @@ export const openReports = async (t: Test, given: Partial<ReportServices> = {}, 
     history,
     organizationId,
     ask,
+    /** The answer as it comes, until the signal is aborted. */
+    open,
     /** Every row of a report, in the format that has no page. */
     rows: async (path: string) => {
       const { text, status, body } = await ask(`${path}&format=ndjson`)

@@ -14,6 +14,9 @@ interface S3Server {
 
 const S3rver = createRequire(import.meta.url)('s3rver') as new (options: object) => S3Server
 
+/** The only user that the server has; its secret is the same. */
+const USER = 'S3RVER'
+
 const serve = async (directory: string, port: number): Promise<S3Server> => {
   const configureBuckets = [{ name: 'bucket', configs: [] }]
   const server = new S3rver({ port, address: '127.0.0.1', silent: true, directory, configureBuckets })
@@ -26,16 +29,17 @@ export const openS3OfTest = async (t: Test) => {
   const directory = `${folderOf(t)}/s3`
   const port = await freePort()
   let server = await serve(directory, port)
-  const store = await openS3Files({
-    url: `s3://bucket/${randomUUID()}?endpoint=http://127.0.0.1:${port}`,
-    credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
-  })
+  const url = `s3://bucket/${randomUUID()}?endpoint=http://127.0.0.1:${port}`
+  const store = await openS3Files({ url, credentials: { accessKeyId: USER, secretAccessKey: USER } })
   t.teardown(async () => {
     await store.close()
     await server.close()
   })
   return {
     store,
+    /** For `--files` of a service, with these credentials in its environment. */
+    url,
+    environment: { AWS_ACCESS_KEY_ID: USER, AWS_SECRET_ACCESS_KEY: USER },
     breakIt: async () => {
       await server.close()
       return async () => {

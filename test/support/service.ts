@@ -35,12 +35,13 @@ export const startService = async (
   port = 0,
   entry = 'dist/src/main.js',
   limitMs = LIMIT_MS,
+  environment: { [variable: string]: string } = {},
 ): Promise<Service> => {
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   // Benchmarks start it as `npm start` does.
   const options = process.env.TAP === '1' ? [] : ['--max-semi-space-size=64']
   // In the environment, so that a flag wins. All tests sign up from one address.
-  const env = { ...process.env, WAYMARK_SIGNUPS_PER_ADDRESS: '1000' }
+  const env = { ...process.env, WAYMARK_SIGNUPS_PER_ADDRESS: '1000', ...environment }
   const child = spawn(process.execPath, [...options, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env })
   started.add(child)
   child.once('exit', () => started.delete(child))

@@ -25,7 +25,7 @@ export interface CopyLogOptions {
   newId(): string
   /** Events between two notes of how far it is: what a run that was killed does twice, and what a reader of the copy sorts (default 4,096). */
   windowEventsMax?: number
-  /** Called with the number of events that are copied by now. */
+  /** Called with the number of events copied so far. */
   onProgress?(events: number): void
 }
 

@@ -21,7 +21,8 @@ export class Attempt {
   }
 }
 
-const wordsOf = (error: Error): string => {
+/** What went wrong, with what is wrong about each value. */
+export const wordsOf = (error: Error): string => {
   const details = error instanceof ApiError ? error.problems.map(({ message }) => message).join(' ') : ''
   return `${error.message} ${details}`.trim()
 }

@@ -1,6 +1,11 @@
 // Calls of the public API. The token is in memory alone; where it has ended it is renewed once by the session's cookie.
 
 const API = '/api/v3'
+/** How long reads may take to follow a write, where the service says that they do not yet. */
+const PENDING_MS = 2_000
+/** After a sleep, or on another network, a connection may be silent for ever: a read on it is given up, and the next takes a new one. */
+const READ_MS = 60_000
+const SILENT = new Error('no answer')
 
 export interface Problem {
   path: string
@@ -63,15 +68,19 @@ const send = async (method: string, path: string, { body, headers, signal, isAno
   const all: { [name: string]: string } = { ...headers }
   if (body !== undefined) all['content-type'] = 'application/json'
   if (!isAnonymous && bearer.token !== undefined) all.authorization = `Bearer ${bearer.token}`
+  const silence = new AbortController()
+  const limit = method === 'GET' ? setTimeout(() => silence.abort(SILENT), READ_MS) : undefined
   const response = await fetch(API + path, {
     method,
     headers: all,
     body: body === undefined ? undefined : JSON.stringify(body),
-    signal,
-  }).catch((error: Error) => {
-    if (error.name === 'AbortError') throw error
-    throw new ApiError(0, 'The service cannot be reached.')
+    signal: signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal]),
   })
+    .catch((error: Error) => {
+      if (error.name === 'AbortError') throw error
+      throw new ApiError(0, 'The service cannot be reached.')
+    })
+    .finally(() => clearTimeout(limit))
   const date = Date.parse(response.headers.get('date') ?? '')
   // The header has whole seconds: on average it is half a second behind.
   if (!Number.isNaN(date)) clockOffsetMs = date + 500 - Date.now()
@@ -79,6 +88,7 @@ const send = async (method: string, path: string, { body, headers, signal, isAno
 }
 
 const checked = async (response: Response): Promise<Response> => {
+  if (response.headers.has('waymark-pending')) await new Promise((resume) => setTimeout(resume, PENDING_MS))
   if (response.ok) return response
   const answer = (await response.json().catch(() => ({}))) as Json
   const requestId = response.headers.get('x-request-id') ?? undefined

@@ -16,12 +16,18 @@ export const onKey = (key: string, run: Handler): (() => void) => {
 const PAGES: { [key: string]: string } = { m: 'map', b: 'back', f: 'fences', a: 'account' }
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable]') !== null
+  target instanceof HTMLElement &&
+  target.closest('input:not([type=range]), textarea, select, [contenteditable]') !== null
+
+/** Where arrows move the map. */
+const isOnMap = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.closest('.maplibregl-map') !== null
 
 export const keepKeys = (): (() => void) => {
   const hear = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     if (isTyping(event.target) && event.key !== 'Escape') return
+    if (event.key.startsWith('Arrow') && isOnMap(event.target)) return
     if (isGoing && PAGES[event.key] !== undefined) {
       isGoing = false
       return router.go(PAGES[event.key]!)

@@ -2,6 +2,8 @@
 
 interface PageSettings {
   demoLogin?: { email: string; password: string }
+  /** Strangers may make organizations. */
+  maySignUp?: boolean
   staleAfterMs: number
   offlineAfterMs: number
   /** The service has an archive of streets. */

@@ -7,6 +7,8 @@ interface Stored {
   theme?: Theme
   language?: string
   isClustering?: boolean
+  /** The first steps are not shown any more. */
+  isStartHidden?: boolean
 }
 
 const read = (): Stored => {

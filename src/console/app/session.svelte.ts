@@ -1,5 +1,5 @@
 // Who is signed in. The token stays in memory; the session's cookie, which no script sees, renews it in each tab.
-import { ApiError, ask, get, type Json, useBearer } from '../api/client.ts'
+import { ApiError, ask, get, type Json, orNothing, useBearer } from '../api/client.ts'
 
 /** Where `account.js` leaves the answer of a link that signs in. */
 const HANDED = 'waymark-signed-in'
@@ -62,7 +62,7 @@ class Session {
 
   async take(signed: Signed): Promise<void> {
     this.#hold(signed)
-    await this.#lookAround()
+    await this.lookAround()
     this.notice = undefined
     this.state = 'signed-in'
   }
@@ -71,7 +71,7 @@ class Session {
   async resume(): Promise<void> {
     if (hint.get()) await this.renew()
     if (this.token !== undefined) {
-      await this.#lookAround()
+      await this.lookAround()
       this.state = 'signed-in'
     } else if (this.state === 'unknown') this.state = 'signed-out'
   }
@@ -120,12 +120,14 @@ class Session {
   }
 
   /** What a role may do, and in which time zone the organization lives. */
-  async #lookAround(): Promise<void> {
+  async lookAround(): Promise<void> {
     const [role, settings] = await Promise.all([
-      get(`/role/${this.user.roleId}`).catch(() => undefined),
+      orNothing<Json>(get(`/role/${this.user.roleId}`), UNREADABLE).catch(() => undefined),
       get('/organization/settings').catch(() => undefined),
     ])
-    this.permissions = new Set(role?.data.permissions ?? ALL_VIEWS)
+    // What cannot be asked for just now stays as it was.
+    if (role !== undefined || this.permissions.size === 0)
+      this.permissions = new Set((role ?? UNREADABLE).data.permissions)
     this.timeZone = settings?.data.timeZone ?? this.timeZone
   }
 
@@ -177,7 +179,9 @@ class Session {
 }
 
 /** Shown where a role cannot be read: the service answers 403 to what is not allowed. */
-const ALL_VIEWS = ['view/tracker', 'view/location-history', 'view/geofence', 'view/task']
+const UNREADABLE: Json = {
+  data: { permissions: ['view/tracker', 'view/location-history', 'view/geofence', 'view/task'] },
+}
 
 export const session = new Session()
 

@@ -10,6 +10,8 @@ export const RATES = [1, 2, 5, 10, 20, 60]
 export const COLORS = ['#c2410c', '#2457c5', '#0a7a4b', '#a21caf', '#a86200', '#0e7490', '#be123c', '#4d7c0f']
 const POINTS_MAX = 100_000
 const AT_ONCE = 4
+/** Trips are found by when they begin: one of the evening before may go on into the day. */
+const TRIP_MS_MAX = 2 * 86_400_000
 
 class Playback {
   tracks = $state.raw<Track[]>([])
@@ -92,13 +94,14 @@ class Playback {
 
   async #loadTrack(id: string, known: string | undefined, isOneOfMany: boolean, signal: AbortSignal): Promise<Track> {
     const [from, to] = [new Date(this.from).toISOString(), new Date(this.to - 1).toISOString()]
+    const begunAfter = new Date(this.from - TRIP_MS_MAX).toISOString()
     const points: RawPoint[] = []
     // Several together are looked at from further away.
     const detail = isOneOfMany ? 'interval=10&simplify=10' : 'simplify=5'
     const path = `/location-histories?trackerId=${id}&from=${from}&to=${to}&format=ndjson&order=asc&${detail}&limit=${POINTS_MAX}`
     const [, trips, name] = await Promise.all([
       getLines(path, (row) => void points.push(row as RawPoint), signal),
-      orNothing<Json>(get(`/trips?trackerId=${id}&from=${from}&to=${to}&limit=500`, signal), { data: [] }),
+      orNothing<Json>(get(`/trips?trackerId=${id}&from=${begunAfter}&to=${to}&limit=500`, signal), { data: [] }),
       known ??
         orNothing<Json>(get(`/tracker/${id}?fields=name`, signal), undefined).then((row) => row?.data.name ?? id),
     ])

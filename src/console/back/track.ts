@@ -98,18 +98,23 @@ const stretchesOf = (
     .map((trip) => ({
       from: Math.max(range.from, Date.parse(trip.startedAt)),
       to: Math.min(range.to, trip.finishedAt === null ? last.at : Date.parse(trip.finishedAt)),
-      distance: trip.distance,
+      trip,
     }))
     .filter(({ from, to }) => to > from)
     .sort((a, b) => a.from - b.from)
-  for (const { from, to, distance: meters } of sorted) {
+  for (const { from, to, trip } of sorted) {
     if (from - at >= STOP_MS) found.push(stretch('stop', points, at, from, 0))
-    found.push(stretch('trip', points, from, to, meters))
+    const isWhole = from === Date.parse(trip.startedAt) && to === Date.parse(trip.finishedAt ?? '')
+    found.push(stretch('trip', points, from, to, isWhole ? trip.distance : metersIn(points, from, to)))
     at = Math.max(at, to)
   }
   if (last.at - at >= STOP_MS) found.push(stretch('stop', points, at, last.at, 0))
   return found
 }
+
+/** Of a trip, the part that lies in the day. */
+const metersIn = (points: readonly TrackPoint[], from: number, to: number): number =>
+  splitTrack(points.slice(Math.max(0, indexAt(points, from)), indexAt(points, to) + 1), isReachable).meters
 
 const stretch = (
   type: Stretch['type'],

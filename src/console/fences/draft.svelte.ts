@@ -33,7 +33,8 @@ export class Draft {
   /** Clicks on the map add corners. */
   isAdding = $state(true)
   #dragged: Handle | undefined
-  #hasMoved = false
+  /** The click that ends what was done with a handle adds no corner. */
+  #isOfHandle = false
 
   constructor(kind: Kind) {
     this.kind = kind
@@ -72,7 +73,7 @@ export class Draft {
     }
     if (this.kind === 'corridor')
       return { geometry: { type: 'LineString', coordinates: this.rings[0] }, width: this.width }
-    return { geometry: { type: 'Polygon', coordinates: this.rings.map((ring) => [...ring, ring[0]!]) } }
+    return polygonOf(this.rings)
   }
 
   /** What the map shows of it. */
@@ -85,14 +86,14 @@ export class Draft {
   /** Answers whether the map is to leave the pointer to it. */
   point({ type, position, handle }: Pointing): boolean {
     const at = position.map((degrees) => Number(degrees.toFixed(DIGITS))) as Position
-    if (type === 'down' && handle !== undefined) {
+    if (type === 'down') {
+      this.#isOfHandle = handle !== undefined
+      if (handle === undefined) return false
       this.#dragged = handle as unknown as Handle
-      this.#hasMoved = false
       if (this.#dragged.kind === 'middle') this.#insert(this.#dragged, at)
       return true
     }
     if (type === 'move' && this.#dragged !== undefined) {
-      this.#hasMoved = true
       this.#drag(this.#dragged, at)
       return true
     }
@@ -102,9 +103,7 @@ export class Draft {
       return was
     }
     if (type !== 'click') return false
-    const isEndOfDrag = this.#hasMoved || handle !== undefined
-    this.#hasMoved = false
-    if (!isEndOfDrag && this.isAdding) this.add(at)
+    if (!this.#isOfHandle && handle === undefined && this.isAdding) this.add(at)
     return true
   }
 
@@ -112,7 +111,13 @@ export class Draft {
     if (this.kind === 'circle') {
       this.center = at
       this.isAdding = false
-    } else this.#put(0, [...this.rings[0]!, at])
+    } else this.#put(this.rings.length - 1, [...this.rings.at(-1)!, at])
+  }
+
+  /** The corners that come next are those of a hole. */
+  beginHole(): void {
+    this.rings = [...this.rings, []]
+    this.isAdding = true
   }
 
   removeLast(): void {
@@ -149,7 +154,9 @@ export class Draft {
 
   #preview(): FenceShape | undefined {
     if (this.isComplete) return this.shape
-    const ring = this.rings[0]!
+    const [ring = [], ...holes] = this.rings
+    if (holes.length > 0 && ring.length >= CORNERS_MIN[this.kind])
+      return polygonOf([ring, ...holes.filter((hole) => hole.length >= CORNERS_MIN[this.kind])])
     if (this.kind === 'circle' || ring.length < 2) return undefined
     return { geometry: { type: 'LineString', coordinates: ring }, width: this.kind === 'corridor' ? this.width : 0 }
   }
@@ -194,5 +201,9 @@ export class Draft {
     this.rings = this.rings.with(at, ring)
   }
 }
+
+const polygonOf = (rings: readonly Position[][]): FenceShape => ({
+  geometry: { type: 'Polygon', coordinates: rings.map((ring) => [...ring, ring[0]!]) },
+})
 
 const middle = ([lng1, lat1]: Position, [lng2, lat2]: Position): Position => [(lng1 + lng2) / 2, (lat1 + lat2) / 2]

@@ -1,6 +1,7 @@
 // Tries a shape against the points of last week before it counts: a geofence that is not active, a back-test, and it is gone.
 import { type Json, post, remove, serverNow } from '../api/client.ts'
 import type { FenceShape } from '../map/fence-features.ts'
+import { type Rules, triedRules } from './rules.ts'
 
 const WEEK_MS = 7 * 86_400_000
 
@@ -10,37 +11,120 @@ export interface Tried {
   trackers: number
   /** Transitions that the group's debounce keeps away. */
   removed: number
+  /** Trackers that were inside, those with most visits first. */
+  rows: TriedRow[]
+  from: number
+  to: number
   last: { trackerId: string; type: 'entry' | 'leave'; at: number }[]
   /** So many points that the service works on it for a while: it is told elsewhere. */
   isTooMuch: boolean
 }
 
+export interface TriedRow {
+  trackerId: string
+  visits: { from: number; to: number }[]
+  /** When crossings were that the group's debounce keeps away. */
+  removed: number[]
+}
+
 const SHOWN = 20
 
-export const tryOut = async (name: string, geofenceGroupId: string, shape: FenceShape): Promise<Tried> => {
+export const tryOut = async (
+  name: string,
+  geofenceGroupId: string,
+  shape: FenceShape,
+  rules: Rules,
+): Promise<Tried> => {
+  const now = serverNow()
+  const span = { from: now - WEEK_MS, to: now }
+  const range = { from: new Date(span.from).toISOString(), to: new Date(span.to).toISOString() }
   const { data: fence } = await post('/geofence', { name, geofenceGroupId, ...shape, isActive: false })
   try {
-    const to = new Date(serverNow()).toISOString()
-    const range = { from: new Date(serverNow() - WEEK_MS).toISOString(), to }
-    const settled = await post(`/geofence/${fence._id}/backtest`, range)
-    if (!Array.isArray(settled.data)) return { ...NOTHING, isTooMuch: true }
-    const raw = await post(`/geofence/${fence._id}/backtest`, { ...range, debounce: { fixes: 1 } })
-    return triedOf(settled.data, Array.isArray(raw.data) ? raw.data.length : settled.data.length)
+    const settled = await post(`/geofence/${fence._id}/backtest`, { ...range, ...triedRules(rules) })
+    if (!Array.isArray(settled.data)) return { ...NOTHING, ...span, isTooMuch: true }
+    const raw = await post(`/geofence/${fence._id}/backtest`, {
+      ...range,
+      ...triedRules(rules),
+      debounce: { fixes: 1 },
+    })
+    return triedOf(
+      settled.data.map(crossingOf),
+      (Array.isArray(raw.data) ? raw.data : settled.data).map(crossingOf),
+      span,
+    )
   } finally {
     await remove(`/geofence/${fence._id}`)
   }
 }
 
-const NOTHING: Tried = { entries: 0, leaves: 0, trackers: 0, removed: 0, last: [], isTooMuch: false }
-
-const triedOf = (transitions: readonly Json[], raw: number): Tried => ({
-  entries: transitions.filter(({ type }) => type === 'entry').length,
-  leaves: transitions.filter(({ type }) => type === 'leave').length,
-  trackers: new Set(transitions.map(({ trackerId }) => trackerId)).size,
-  removed: Math.max(0, raw - transitions.length),
-  last: transitions
-    .map(({ trackerId, type, at }) => ({ trackerId, type, at: Date.parse(at) }))
-    .sort((a, b) => b.at - a.at)
-    .slice(0, SHOWN),
+const NOTHING: Tried = {
+  entries: 0,
+  leaves: 0,
+  trackers: 0,
+  removed: 0,
+  rows: [],
+  from: 0,
+  to: 0,
+  last: [],
   isTooMuch: false,
-})
+}
+
+export interface Crossing {
+  trackerId: string
+  type: 'entry' | 'leave'
+  at: number
+}
+
+const crossingOf = ({ trackerId, type, at }: Json): Crossing => ({ trackerId, type, at: Date.parse(at) })
+
+/** What the crossings come to; `raw` are those without debounce. */
+export const triedOf = (
+  settled: readonly Crossing[],
+  raw: readonly Crossing[],
+  span: { from: number; to: number },
+): Tried => {
+  const rows = rowsOf(settled, raw, span.to)
+  return {
+    entries: settled.filter(({ type }) => type === 'entry').length,
+    leaves: settled.filter(({ type }) => type === 'leave').length,
+    trackers: new Set(settled.map(({ trackerId }) => trackerId)).size,
+    removed: Math.max(0, raw.length - settled.length),
+    rows,
+    ...span,
+    last: settled.toSorted((a, b) => b.at - a.at).slice(0, SHOWN),
+    isTooMuch: false,
+  }
+}
+
+const rowsOf = (settled: readonly Crossing[], raw: readonly Crossing[], end: number): TriedRow[] => {
+  const ofTracker = byTracker(raw)
+  const kept = byTracker(settled)
+  const rows = [...ofTracker].map(([trackerId, crossings]) => {
+    const own = kept.get(trackerId) ?? []
+    return { trackerId, visits: visitsOf(own, end), removed: removedOf(own, crossings) }
+  })
+  return rows.sort((a, b) => b.visits.length - a.visits.length || b.removed.length - a.removed.length)
+}
+
+const byTracker = (crossings: readonly Crossing[]): Map<string, Crossing[]> => {
+  const found = new Map<string, Crossing[]>()
+  for (const crossing of crossings.toSorted((a, b) => a.at - b.at)) {
+    const own = found.get(crossing.trackerId)
+    if (own === undefined) found.set(crossing.trackerId, [crossing])
+    else own.push(crossing)
+  }
+  return found
+}
+
+const visitsOf = (crossings: readonly Crossing[], end: number): { from: number; to: number }[] =>
+  crossings.flatMap(({ type, at }, i) => (type === 'entry' ? [{ from: at, to: crossings[i + 1]?.at ?? end }] : []))
+
+/** Crossings that none of those that count stands for: each stands for the last one of its kind before it, or of its moment. */
+const removedOf = (settled: readonly Crossing[], raw: readonly Crossing[]): number[] => {
+  const left = [...raw]
+  for (const { type, at } of settled) {
+    const found = left.findLastIndex((one) => one.type === type && one.at <= at)
+    if (found >= 0) left.splice(found, 1)
+  }
+  return left.map(({ at }) => at)
+}

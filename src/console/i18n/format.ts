@@ -4,11 +4,11 @@ import { i18n, t } from './i18n.svelte.ts'
 
 const made = new Map<string, Intl.DateTimeFormat>()
 const dates = (options: Intl.DateTimeFormatOptions, timeZone = session.timeZone): Intl.DateTimeFormat => {
-  const key = JSON.stringify([i18n.language, timeZone, options])
+  const key = JSON.stringify([i18n.locale, timeZone, options])
   let format = made.get(key)
   if (format === undefined) {
     // Latin digits: they stand beside plates and coordinates.
-    format = new Intl.DateTimeFormat(`${i18n.language}-u-nu-latn`, { timeZone, ...options })
+    format = new Intl.DateTimeFormat(`${i18n.locale}-u-nu-latn`, { timeZone, ...options })
     made.set(key, format)
   }
   return format

@@ -15,6 +15,11 @@ class I18n {
   language = $state<Language>('en')
   texts = $state.raw<Texts>(en)
 
+  /** Of the reader's own region where it is one of the language: a day is written as they write it. */
+  get locale(): string {
+    return navigator.languages.find((one) => one.slice(0, 2) === this.language) ?? this.language
+  }
+
   async choose(wanted: string): Promise<void> {
     const language = (wanted.slice(0, 2) in LANGUAGES ? wanted.slice(0, 2) : 'en') as Language
     this.texts = language === 'en' ? en : await LOADERS[language]()
@@ -26,6 +31,12 @@ class I18n {
 
 export const i18n = new I18n()
 
+/** Keeps a name in one piece within a sentence that runs from right to left: two of them side by side would change places. */
+const apart = (text: string): string => (RIGHT_TO_LEFT.has(i18n.language) ? `\u2068${text}\u2069` : text)
+
 /** The text of a key, with `{name}` replaced by what `values` has under it. */
 export const t = (key: TextKey, values: { [name: string]: string | number } = {}): string =>
-  i18n.texts[key].replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole))
+  i18n.texts[key].replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = values[name]
+    return typeof value === 'string' ? apart(value) : String(value ?? whole)
+  })

@@ -7,6 +7,7 @@ import type { LiveEvent } from './messages.ts'
 
 const EVENTS_MAX = 200
 const LOADED = 50
+const NONE: Json = { data: [] }
 
 export interface FeedItem {
   id: string
@@ -24,10 +25,16 @@ export class EventFeed {
   heard = $state(0)
   fenceNames = $state.raw<ReadonlyMap<string, string>>(new Map())
 
-  async load(): Promise<void> {
-    if (!session.may('view/geofence')) return
-    const { data } = await orNothing(get(`/geofence-events?limit=${LOADED}`), { data: [] })
-    this.#add(data.map(transitionItem))
+  async load(fleet: Fleet): Promise<void> {
+    const [crossings, trips] = await Promise.all([
+      session.may('view/geofence') ? orNothing(get(`/geofence-events?limit=${LOADED}`), NONE) : NONE,
+      orNothing(get(`/trips?limit=${LOADED}`), NONE),
+    ])
+    this.#add([
+      ...crossings.data.map(transitionItem),
+      ...trips.data.map((trip: Json) => tripItem({ ...trip, state: 'running' }, fleet)),
+      ...trips.data.filter(({ finishedAt }: Json) => finishedAt !== null).map((trip: Json) => tripItem(trip, fleet)),
+    ])
   }
 
   take(events: readonly LiveEvent[], fleet: Fleet): void {

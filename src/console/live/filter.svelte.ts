@@ -9,11 +9,11 @@ class Filter {
   hubId = $state('')
   teamId = $state('')
   fenceId = $state('')
+  tag = $state('')
 
   get isOn(): boolean {
-    return (
-      this.text !== '' || this.state !== undefined || this.hubId !== '' || this.teamId !== '' || this.fenceId !== ''
-    )
+    const { text, state, hubId, teamId, fenceId, tag } = this
+    return state !== undefined || [text, hubId, teamId, fenceId, tag].some((one) => one !== '')
   }
 
   clear(): void {
@@ -22,20 +22,25 @@ class Filter {
     this.hubId = ''
     this.teamId = ''
     this.fenceId = ''
+    this.tag = ''
   }
 
   /** Slots that pass, by name. */
   slots(): number[] {
     const { fleet } = live
+    if (!this.isOn) return [...fleet.sorted()]
+    // Read once: a signal costs more than a comparison, and a fleet is large.
+    const { state, hubId, teamId, tag } = this
     const wanted = plainText(this.text.trim())
     const fence = this.fenceId === '' ? undefined : live.fenceOf(this.fenceId)
     return fleet.sorted().filter((slot) => {
-      if (this.state !== undefined && fleet.state[slot] !== this.state) return false
+      if (state !== undefined && fleet.state[slot] !== state) return false
       if (wanted !== '' && !fleet.plainNames[slot]!.includes(wanted)) return false
       if (fence !== undefined && !isInside([fleet.lng[slot]!, fleet.lat[slot]!], fence)) return false
-      if (this.hubId === '' && this.teamId === '') return true
+      if (hubId === '' && teamId === '' && tag === '') return true
       const facts = live.facts.get(fleet.ids[slot]!)
-      return (this.hubId === '' || facts?.hubId === this.hubId) && (this.teamId === '' || facts?.teamId === this.teamId)
+      if (tag !== '' && facts?.tags.includes(tag) !== true) return false
+      return (hubId === '' || facts?.hubId === hubId) && (teamId === '' || facts?.teamId === teamId)
     })
   }
 }

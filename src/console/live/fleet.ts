@@ -1,27 +1,7 @@
 // What is known of each tracker, in columns: a fleet of 20,000 is looked through several times a second.
-import { bearing, distance, isStep, type Position } from '../map/geometry.ts'
+import { bearing, distance, GAP_MS, isStep, type Position } from '../map/geometry.ts'
+import { type Columns, type Met, ROW } from './columns.ts'
 import { plainText } from '../parts/plain-text.ts'
-
-/** As the API and the live channel say it. */
-export interface LivePosition {
-  trackerId: string
-  name: string
-  userId?: string
-  vehicleId?: string
-  recordedAt: string
-  lat: number
-  lng: number
-  speed?: number
-  heading?: number
-  altitude?: number
-  accuracy?: number
-  battery?: number
-  lastSeenAt: string
-  status: 'online' | 'stale' | 'offline'
-}
-
-/** One position as the worker hands it over. */
-export type Fix = Omit<LivePosition, 'recordedAt' | 'lastSeenAt' | 'status'> & { at: number; seenAt: number }
 
 export const STATES = ['moving', 'stopped', 'stale', 'offline'] as const
 export type State = (typeof STATES)[number]
@@ -42,6 +22,8 @@ const MOVING_METERS_PER_SECOND = 1.4
 const STEP_SPEED_MS = 3 * 60_000
 const HEADING_METERS = 10
 const ROOM = 256
+/** So near that no step can be a jump: the arithmetic of the sphere is left out. */
+const SHORT_DEGREES = 0.002
 
 export class Fleet {
   ids: string[] = []
@@ -67,6 +49,8 @@ export class Fleet {
   /** 1 for those that still are there. */
   present = new Uint8Array(ROOM)
   #slots = new Map<string, number>()
+  /** By the worker's number of a tracker. */
+  #slotsByIndex: number[] = []
   #sorted: number[] | undefined
 
   get size(): number {
@@ -78,9 +62,36 @@ export class Fleet {
     return slot !== undefined && this.present[slot] === 1 ? slot : undefined
   }
 
-  /** Takes positions in; `now` is the page's own clock, for gliding. */
-  take(fixes: readonly Fix[], now: number): void {
-    for (const fix of fixes) this.#put(fix, now)
+  /** Takes positions in; `now` is the page's own clock, for gliding. Whom a snapshot does not name is gone. */
+  take({ met, indexes, numbers }: Columns, now: number, isSnapshot = false): void {
+    for (const one of met) this.#meet(one)
+    if (isSnapshot) {
+      const wasThere = this.present.slice()
+      this.present.fill(0)
+      for (const index of indexes) {
+        const slot = this.#slotsByIndex[index]!
+        this.present[slot] = wasThere[slot]!
+      }
+      this.#sorted = undefined
+    }
+    for (let row = 0; row < indexes.length; row++)
+      this.#put(this.#slotsByIndex[indexes[row]!]!, numbers, row * ROW, now)
+  }
+
+  /** Speeds and headings of those that said none, from their points of the last minutes, oldest first. */
+  takeSteps(points: readonly { trackerId: string; at: number; position: Position }[]): void {
+    const before = new Map<string, { at: number; position: Position }>()
+    for (const point of points) {
+      const slot = this.slotOf(point.trackerId)
+      if (slot === undefined || point.at > this.at[slot]!) continue
+      const from = before.get(point.trackerId)
+      before.set(point.trackerId, point)
+      if (from === undefined || point.at !== this.at[slot] || !isStep(from, point)) continue
+      const meters = distance(from.position, point.position)
+      if (Number.isNaN(this.speed[slot]!)) this.speed[slot] = meters / ((point.at - from.at) / 1000)
+      if (Number.isNaN(this.heading[slot]!) && meters > HEADING_METERS)
+        this.heading[slot] = bearing(from.position, point.position)
+    }
   }
 
   remove(trackerIds: readonly string[]): void {
@@ -89,11 +100,6 @@ export class Fleet {
       if (slot !== undefined) this.present[slot] = 0
     }
     this.#sorted = undefined
-  }
-
-  /** Before a snapshot: what it does not name is gone. */
-  removeAllBut(trackerIds: ReadonlySet<string>): void {
-    this.remove(this.ids.filter((id) => !trackerIds.has(id)))
   }
 
   /** Works out states anew; `now` is the server's clock. */
@@ -119,7 +125,7 @@ export class Fleet {
 
   /** Puts a tracker somewhere without gliding, as looking back does; answers its slot. */
   place(trackerId: string, name: string, [lng, lat]: Position, heading: number, state: number): number {
-    const slot = this.#slots.get(trackerId) ?? this.#add({ trackerId, name, lat, lng, at: 0, seenAt: 0 })
+    const slot = this.#slots.get(trackerId) ?? this.#add(trackerId, name)
     this.present[slot] = 1
     this.lng[slot] = lng
     this.lat[slot] = lat
@@ -130,45 +136,52 @@ export class Fleet {
     return slot
   }
 
-  #put(fix: Fix, now: number): void {
-    let slot = this.#slots.get(fix.trackerId)
-    if (slot === undefined) slot = this.#add(fix)
-    else if (this.present[slot] === 0 || this.names[slot] !== fix.name) this.#sorted = undefined
-    if (this.names[slot] !== fix.name) {
-      this.names[slot] = fix.name
-      this.plainNames[slot] = plainText(fix.name)
-    }
-    this.userIds[slot] = fix.userId
-    this.vehicleIds[slot] = fix.vehicleId
-    const wasThere = this.present[slot] === 1
-    this.present[slot] = 1
-    this.seenAt[slot] = fix.seenAt
-    this.battery[slot] = fix.battery ?? Number.NaN
-    this.accuracy[slot] = fix.accuracy ?? Number.NaN
-    if (wasThere && fix.at <= this.at[slot]!) return
-    this.#move(slot, fix, wasThere, now)
+  #meet({ index, trackerId, name, userId, vehicleId }: Met): void {
+    const slot = this.#slots.get(trackerId) ?? this.#add(trackerId, name)
+    this.#slotsByIndex[index] = slot
+    this.userIds[slot] = userId
+    this.vehicleIds[slot] = vehicleId
+    if (this.names[slot] === name) return
+    this.names[slot] = name
+    this.plainNames[slot] = plainText(name)
+    this.#sorted = undefined
   }
 
-  #move(slot: number, fix: Fix, wasThere: boolean, now: number): void {
-    const from: Position = [this.lng[slot]!, this.lat[slot]!]
-    const to: Position = [fix.lng, fix.lat]
-    const isNext = wasThere && isStep({ at: this.at[slot]!, position: from }, { at: fix.at, position: to })
-    const meters = isNext ? distance(from, to) : 0
-    const stepSpeed = isNext ? meters / ((fix.at - this.at[slot]!) / 1000) : Number.NaN
-    this.speed[slot] = fix.speed ?? stepSpeed
-    if (fix.heading !== undefined) this.heading[slot] = fix.heading
-    else if (meters > HEADING_METERS) this.heading[slot] = bearing(from, to)
+  #put(slot: number, numbers: Float64Array, at: number, now: number): void {
+    const wasThere = this.present[slot] === 1
+    if (!wasThere) this.#sorted = undefined
+    this.present[slot] = 1
+    this.seenAt[slot] = numbers[at + 3]!
+    this.battery[slot] = numbers[at + 6]!
+    this.accuracy[slot] = numbers[at + 7]!
+    if (!wasThere || numbers[at + 2]! > this.at[slot]!) this.#move(slot, numbers, at, wasThere, now)
+  }
+
+  #move(slot: number, numbers: Float64Array, row: number, wasThere: boolean, now: number): void {
+    const [lng, lat, at] = [numbers[row]!, numbers[row + 1]!, numbers[row + 2]!]
+    const [speed, heading] = [numbers[row + 4]!, numbers[row + 5]!]
+    const [fromLng, fromLat, fromAt] = [this.lng[slot]!, this.lat[slot]!, this.at[slot]!]
+    const isShort = Math.abs(lat - fromLat) < SHORT_DEGREES && Math.abs(lng - fromLng) < SHORT_DEGREES
+    const isNext =
+      wasThere &&
+      (isShort
+        ? at - fromAt <= GAP_MS
+        : isStep({ at: fromAt, position: [fromLng, fromLat] }, { at, position: [lng, lat] }))
+    const isTold = !Number.isNaN(speed) && !Number.isNaN(heading)
+    const meters = isNext && !isTold ? distance([fromLng, fromLat], [lng, lat]) : 0
+    this.speed[slot] = Number.isNaN(speed) && isNext ? meters / ((at - fromAt) / 1000) : speed
+    if (!Number.isNaN(heading)) this.heading[slot] = heading
+    else if (meters > HEADING_METERS) this.heading[slot] = bearing([fromLng, fromLat], [lng, lat])
     else if (!wasThere) this.heading[slot] = Number.NaN
-    const start = isNext ? from : to
-    this.fromLng[slot] = start[0]
-    this.fromLat[slot] = start[1]
-    this.lng[slot] = fix.lng
-    this.lat[slot] = fix.lat
-    this.at[slot] = fix.at
+    this.fromLng[slot] = isNext ? fromLng : lng
+    this.fromLat[slot] = isNext ? fromLat : lat
+    this.lng[slot] = lng
+    this.lat[slot] = lat
+    this.at[slot] = at
     this.movedAt[slot] = now
   }
 
-  #add({ trackerId, name }: Fix): number {
+  #add(trackerId: string, name: string): number {
     const slot = this.ids.length
     this.#slots.set(trackerId, slot)
     this.ids.push(trackerId)

@@ -3,7 +3,9 @@ import { get, getAll, type Json, orNothing, serverNow } from '../api/client.ts'
 import { pageSettings } from '../app/page-settings.ts'
 import { session } from '../app/session.svelte.ts'
 import type { Fence } from '../map/fence-features.ts'
+import type { Position } from '../map/geometry.ts'
 import { EventFeed } from './event-feed.svelte.ts'
+import type { Met } from './columns.ts'
 import { Fleet, STATES } from './fleet.ts'
 import type { Connection, FromWorker, LiveEvent, ToWorker } from './messages.ts'
 
@@ -15,11 +17,26 @@ const FENCES_MAX = 20_000
 const QUICK_FLEET_MAX = 2_000
 const QUICK_MS = 250
 const SLOW_MS = 1000
+/** So often the page asks for what the live channel does not tell. */
+const REFRESH_MS = 5 * 60_000
+/** When a geofence that the page does not know is looked for: the list may lack for a moment what has just been made. */
+const SEEK_MS = [0, 2_000, 15_000]
+/** A second of the page that took longer than this was a sleep, or a tab that was not looked at. */
+const SLEPT_MS = 15_000
+/** How far back the first view looks for what moves. */
+const STEPS_MS = 2 * 60_000
+const STEPS_MAX = 20_000
 
 export interface TrackerFacts {
   hubId?: string
   teamId?: string
+  tags: readonly string[]
 }
+
+const FACTS = '_id,hubId,teamId,tags'
+const FACTS_AT_ONCE = 500
+const TRACKERS_MAX = 200_000
+const NO_FACTS: TrackerFacts = { tags: [] }
 
 class LiveStore {
   readonly fleet = new Fleet()
@@ -28,8 +45,8 @@ class LiveStore {
   tick = $state(0)
   /** Rises each second: ages are told by it. */
   now = $state(serverNow())
-  /** Rises with each notification. */
-  notified = $state(0)
+  /** The notification that was told or read last, as it was heard. */
+  notified = $state.raw<Json>()
   connection = $state<Connection>('connecting')
   lostAt = $state(0)
   isLoaded = $state(false)
@@ -37,10 +54,17 @@ class LiveStore {
   fences = $state.raw<Fence[]>([])
   hubs = $state.raw<Json[]>([])
   teams = $state.raw<Json[]>([])
+  tags = $state.raw<string[]>([])
   facts = new Map<string, TrackerFacts>()
+  #knowsFacts = false
   #worker: Worker | undefined
   #aging = 0
   #isDue = false
+  #agedAt = 0
+  #tickedAt = 0
+  #refreshedAt = 0
+  /** Geofences that were asked for since the last refresh, and may not be there. */
+  #sought = new Set<string>()
 
   async start(): Promise<void> {
     const { total } = await orNothing(get('/live-positions?limit=1'), { total: 0 })
@@ -48,13 +72,33 @@ class LiveStore {
     this.#worker = new Worker(LIVE_WORKER)
     this.#worker.onmessage = ({ data }: { data: FromWorker }) => this.#hear(data)
     this.#open(total > QUICK_FLEET_MAX ? SLOW_MS : QUICK_MS)
-    this.#aging = setInterval(() => this.#age(), AGE_MS) as unknown as number
+    this.#tickedAt = Date.now()
+    this.#aging = setInterval(() => {
+      this.#noticeSleep()
+      if (serverNow() - this.#refreshedAt > REFRESH_MS && document.visibilityState === 'visible') this.#refresh()
+      if (performance.now() - this.#agedAt > AGE_MS / 2) this.#age()
+    }, AGE_MS) as unknown as number
     session.onToken((token) => this.#tell({ type: 'token', token }))
     addEventListener('online', () => this.#tell({ type: 'retry' }))
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'visible') this.#tell({ type: 'retry' })
     })
-    await Promise.all([this.loadFences(), this.#loadFacts(), this.feed.load()])
+    this.#refreshedAt = serverNow()
+    await Promise.all([this.loadFences(), this.#loadFacts(), this.feed.load(this.fleet)])
+  }
+
+  /** What others have changed meanwhile: geofences, teams, tags, and what the reader may do. */
+  #refresh(): void {
+    this.#refreshedAt = serverNow()
+    this.#sought.clear()
+    void Promise.all([session.lookAround().then(() => this.loadFences()), this.#loadFacts()]).catch(() => undefined)
+  }
+
+  /** Timers stand still while the machine sleeps; its clock does not. */
+  #noticeSleep(): void {
+    const now = Date.now()
+    if (now - this.#tickedAt > SLEPT_MS) this.#tell({ type: 'woke' })
+    this.#tickedAt = now
   }
 
   stop(): void {
@@ -65,9 +109,18 @@ class LiveStore {
   }
 
   async loadFences(): Promise<void> {
-    if (!session.may('view/geofence')) return
-    this.fences = await orNothing(getAll('/geofences', FENCES_MAX), [])
-    this.feed.fenceNames = new Map(this.fences.map(({ _id, name }) => [_id, name]))
+    this.#know(session.may('view/geofence') ? await orNothing(getAll('/geofences', FENCES_MAX), []) : [])
+  }
+
+  #know(fences: Fence[]): void {
+    this.fences = fences
+    this.feed.fenceNames = new Map(fences.map(({ _id, name }) => [_id, name]))
+  }
+
+  /** Of a tracker that is not there any more, its id. */
+  nameOf(trackerId: string): string {
+    const slot = this.fleet.slotOf(trackerId)
+    return slot === undefined ? trackerId : this.fleet.names[slot]!
   }
 
   fenceOf(id: string): Fence | undefined {
@@ -86,19 +139,21 @@ class LiveStore {
 
   #hear(message: FromWorker): void {
     if (message.type === 'positions') {
-      if (message.isSnapshot) this.fleet.removeAllBut(new Set(message.fixes.map(({ trackerId }) => trackerId)))
-      this.fleet.take(message.fixes, performance.now())
+      this.fleet.take(message.columns, performance.now(), message.isSnapshot)
       this.fleet.remove(message.gone)
+      void this.#meet(message.columns.met).catch(() => undefined)
+      if (message.isSnapshot && !this.isLoaded) void this.#loadSteps().catch(() => undefined)
       this.isLoaded = true
       this.#showSoon()
     } else if (message.type === 'events') this.#takeEvents(message.events)
-    else if (message.type === 'gap') void this.feed.load()
+    else if (message.type === 'gap') void this.feed.load(this.fleet)
     else this.#connected(message.connection)
   }
 
   #takeEvents(events: LiveEvent[]): void {
     const told = events.filter(({ channel }) => channel === 'notification')
-    this.notified += told.length
+    this.notified = told.at(-1)?.event ?? this.notified
+    this.#seekFences(events)
     if (told.length < events.length)
       this.feed.take(
         events.filter((event) => !told.includes(event)),
@@ -106,8 +161,29 @@ class LiveStore {
       )
   }
 
+  /** A geofence that somebody has just made is loaded; one that is gone by now, or beyond what a page holds, is soon given up. */
+  #seekFences(events: readonly LiveEvent[]): void {
+    const crossed = events.filter(({ channel }) => channel === 'geofence').map(({ event }) => String(event.geofenceId))
+    const unknown = crossed.filter((id) => !this.feed.fenceNames.has(id) && !this.#sought.has(id))
+    if (unknown.length === 0) return
+    for (const id of unknown) this.#sought.add(id)
+    void this.#seek(unknown)
+  }
+
+  async #seek(ids: readonly string[]): Promise<void> {
+    for (const ms of SEEK_MS) {
+      await new Promise((resume) => setTimeout(resume, ms))
+      const missing = ids.filter((id) => !this.feed.fenceNames.has(id)).slice(0, FACTS_AT_ONCE)
+      if (missing.length === 0 || !session.may('view/geofence')) return
+      const { data } = await orNothing(get(`/geofences?_id=${missing.join()}`), { data: [] })
+      const fresh = data.filter(({ _id }: Json) => !this.feed.fenceNames.has(_id))
+      if (fresh.length > 0) this.#know([...this.fences, ...fresh])
+    }
+  }
+
   #connected(connection: Connection): void {
     if (connection === 'lost' && this.connection !== 'lost') this.lostAt = serverNow()
+    if (connection === 'live' && this.connection !== 'connecting') this.#refresh()
     this.connection = connection
     // The socket's token has ended: a new one is handed to the worker, without one the page asks to sign in.
     if (connection === 'signed-out') {
@@ -126,23 +202,56 @@ class LiveStore {
   }
 
   #age(): void {
+    this.#agedAt = performance.now()
     this.now = serverNow()
     this.counts = [...this.fleet.age(this.now, pageSettings)]
     this.tick++
   }
 
-  /** Which hub and team a tracker belongs to: positions do not say it. */
+  /** Positions of the snapshot that came without speed: whether they move is told by the points before them. */
+  async #loadSteps(): Promise<void> {
+    if (!this.fleet.speed.subarray(0, this.fleet.size).some(Number.isNaN)) return
+    const from = new Date(serverNow() - STEPS_MS).toISOString()
+    const path = `/location-histories?from=${from}&limit=${STEPS_MAX}&fields=trackerId,recordedAt,lat,lng`
+    const { data } = await orNothing(get(path), { data: [] })
+    this.fleet.takeSteps(
+      data
+        .map(({ trackerId, recordedAt, lat, lng }: Json) => ({
+          trackerId,
+          at: Date.parse(recordedAt),
+          position: [lng, lat] as Position,
+        }))
+        .reverse(),
+    )
+    this.#age()
+  }
+
+  /** Which hub, team and tags a tracker has: positions do not say it. */
   async #loadFacts(): Promise<void> {
     const [hubs, teams] = await Promise.all([
       orNothing(getAll('/hubs?fields=_id,name', 5_000), []),
       orNothing(getAll('/teams?fields=_id,name', 5_000), []),
     ])
-    if (hubs.length > 1 || teams.length > 0) {
-      const rows = await orNothing(getAll('/trackers?fields=_id,hubId,teamId', 200_000), [])
-      for (const { _id, hubId, teamId } of rows) this.facts.set(_id, { hubId, teamId })
-    }
     this.hubs = hubs
     this.teams = teams
+    this.#learn(await orNothing(getAll(`/trackers?fields=${FACTS}`, TRACKERS_MAX), []))
+    this.#knowsFacts = true
+  }
+
+  /** Trackers that came after the page was opened. */
+  async #meet(met: readonly Met[]): Promise<void> {
+    const fresh = met.filter(({ trackerId }) => !this.facts.has(trackerId)).slice(0, FACTS_AT_ONCE)
+    if (!this.#knowsFacts || fresh.length === 0) return
+    for (const { trackerId } of fresh) this.facts.set(trackerId, NO_FACTS)
+    const ids = fresh.map(({ trackerId }) => trackerId).join()
+    this.#learn((await orNothing(get(`/trackers?_id=${ids}&fields=${FACTS}`), { data: [] })).data)
+  }
+
+  #learn(rows: readonly Json[]): void {
+    for (const { _id, hubId, teamId, tags = [] } of rows) this.facts.set(_id, { hubId, teamId, tags })
+    const tags = new Set([...this.facts.values()].flatMap((facts) => facts.tags))
+    this.tags = [...tags].sort()
+    this.tick++
   }
 }
 

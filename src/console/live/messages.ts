@@ -1,5 +1,5 @@
 // What the page and its live worker say to each other.
-import type { Fix } from './fleet.ts'
+import type { Columns } from './columns.ts'
 
 export interface Subscription {
   channels: string[]
@@ -12,6 +12,8 @@ export type ToWorker =
   /** A token that goes on where the last one ends. */
   | { type: 'token'; token: string }
   | { type: 'retry' }
+  /** The machine has slept: the connection is asked at once whether it still is one. */
+  | { type: 'woke' }
   | { type: 'close' }
 
 export interface LiveEvent {
@@ -23,6 +25,6 @@ export type Connection = 'connecting' | 'live' | 'lost' | 'signed-out'
 
 export type FromWorker =
   | { type: 'connection'; connection: Connection }
-  | { type: 'positions'; fixes: Fix[]; gone: string[]; isSnapshot: boolean }
+  | { type: 'positions'; columns: Columns; gone: string[]; isSnapshot: boolean }
   | { type: 'events'; events: LiveEvent[] }
   | { type: 'gap' }

@@ -1,5 +1,6 @@
 // The live channel: subscribes, comes back after a break where it was, and hands on what it hears.
-import type { Fix, LivePosition } from './fleet.ts'
+import { Packer } from './columns.ts'
+import type { Fix, LivePosition } from './position.ts'
 import type { Connection, FromWorker, LiveEvent, Subscription, ToWorker } from './messages.ts'
 
 const RETRY_MS = 500
@@ -9,6 +10,8 @@ const BATCH_MS = 100
 /** No sign of life for this long after a question, and the connection is dead though nobody closed it. */
 const SILENT_MS = 20_000
 const ASK_MS = 10_000
+/** After a sleep the question is answered sooner, or there is nobody. */
+const WOKE_MS = 4_000
 /** Close codes of the server: the token is no longer good, and is not allowed here. */
 const UNAUTHENTICATED = 4401
 const FORBIDDEN = 4403
@@ -53,6 +56,7 @@ class Live {
   #retryMs = RETRY_MS
   #isClosed = false
   #heardCount = 0
+  #packer = new Packer()
   #fixes = new Map<string, Fix>()
   #gone = new Set<string>()
   #events: LiveEvent[] = []
@@ -79,6 +83,10 @@ class Live {
     } else if (message.type === 'retry') {
       this.#retryMs = RETRY_MS
       if (this.#socket === undefined && !this.#isClosed) this.#connect()
+    } else if (message.type === 'woke') {
+      this.#retryMs = RETRY_MS
+      if (this.#socket?.readyState === OPEN) this.#probe(this.#socket, WOKE_MS)
+      else this.#connect()
     } else {
       this.#isClosed = true
       this.#socket?.close()
@@ -99,6 +107,12 @@ class Live {
       this.#take(JSON.parse(data) as Heard)
     }
     socket.onclose = ({ code }) => this.#closed(socket, code)
+    // A network that swallows everything leaves it opening for minutes.
+    this.#around.later(() => {
+      if (socket !== this.#socket || socket.readyState === OPEN) return
+      this.#closed(socket, 1006)
+      socket.close()
+    }, ASK_MS)
   }
 
   #subscribe(): void {
@@ -131,15 +145,20 @@ class Live {
     this.#around.later(() => {
       if (socket !== this.#socket) return
       if (this.#heardCount !== count) return this.#watch(socket)
-      // An unknown id is answered by nothing or an error: either way bytes come back while the server is there.
-      this.#send({ type: 'subscribe', id: 'alive', channels: ['positions'], trackerIds: [NOBODY] })
-      this.#around.later(() => {
-        if (socket !== this.#socket) return
-        if (this.#heardCount !== count) return this.#watch(socket)
-        this.#closed(socket, 1006)
-        socket.close()
-      }, SILENT_MS - ASK_MS)
+      this.#probe(socket, SILENT_MS - ASK_MS, () => this.#watch(socket))
     }, ASK_MS)
+  }
+
+  /** An unknown id is answered by nothing or an error: either way bytes come back while the server is there. */
+  #probe(socket: Socket, ms: number, isAlive: () => void = () => undefined): void {
+    const count = this.#heardCount
+    this.#send({ type: 'subscribe', id: 'alive', channels: ['positions'], trackerIds: [NOBODY] })
+    this.#around.later(() => {
+      if (socket !== this.#socket) return
+      if (this.#heardCount !== count) return isAlive()
+      this.#closed(socket, 1006)
+      socket.close()
+    }, ms)
   }
 
   #take(heard: Heard): void {
@@ -167,7 +186,8 @@ class Live {
     this.#retryMs = RETRY_MS
     this.#fixes.clear()
     this.#gone.clear()
-    this.#around.tell({ type: 'positions', fixes: this.#snapshot, gone: [], isSnapshot: true })
+    const columns = this.#packer.pack(this.#snapshot)
+    this.#around.tell({ type: 'positions', columns, gone: [], isSnapshot: true })
     this.#snapshot = undefined
     this.#say('live')
   }
@@ -181,7 +201,8 @@ class Live {
       this.#fixes.clear()
       this.#gone.clear()
       this.#events = []
-      if (fixes.length + gone.length > 0) this.#around.tell({ type: 'positions', fixes, gone, isSnapshot: false })
+      if (fixes.length + gone.length > 0)
+        this.#around.tell({ type: 'positions', columns: this.#packer.pack(fixes), gone, isSnapshot: false })
       if (events.length > 0) this.#around.tell({ type: 'events', events })
     }, BATCH_MS)
   }

@@ -1,4 +1,5 @@
 // Gathers trackers that would lie on each other, by a grid on the screen's pixels.
+import type { Feature } from 'geojson'
 import type { Fleet } from '../live/fleet.ts'
 import { mercatorX, mercatorY } from './tracker-layer.ts'
 
@@ -48,3 +49,10 @@ const clusterOf = (fleet: Fleet, slots: number[]): Cluster => {
   }
   return { slots, lng: lng / slots.length, lat: lat / slots.length }
 }
+
+/** As the map draws it. */
+export const clusterFeature = ({ slots, lng, lat }: Cluster, index: number): Feature => ({
+  type: 'Feature',
+  properties: { index, count: slots.length, name: String(slots.length) },
+  geometry: { type: 'Point', coordinates: [lng, lat] },
+})

@@ -10,7 +10,7 @@ export interface TimedPosition {
 const EARTH_RADIUS_METERS = 6_371_008.8
 const RADIANS = Math.PI / 180
 /** Longer than this without a point, and nobody knows how the tracker went. */
-const GAP_MS = 5 * 60_000
+export const GAP_MS = 5 * 60_000
 /** A step that is both this long and this fast is no journey: a demo that begins again, two devices under one id. */
 const JUMP_METERS = 500
 const JUMP_METERS_PER_SECOND = 85

@@ -1,15 +1,14 @@
 // The map: ground, geofences, trackers, a trail, and what is being drawn.
-import type { Feature } from 'geojson'
+import type { Feature, Point } from 'geojson'
 import type { GeoJSONSource, Map as MapLibreMap, MapMouseEvent, MapTouchEvent } from 'maplibre-gl'
-import maplibregl from 'maplibre-gl/dist/maplibre-gl-csp.js'
-import 'maplibre-gl/dist/maplibre-gl.css'
 import type { Fleet } from '../live/fleet.ts'
-import { type Cluster, clustered } from './clusters.ts'
+import { type Cluster, clusterFeature, clustered } from './clusters.ts'
 import { type Fence, fenceFeature } from './fence-features.ts'
 import type { Position } from './geometry.ts'
 import { PALETTES, type Theme } from './palette.ts'
-import { baseGround, type Ground } from './ground.ts'
-import { ownStyleGround } from './own-style.ts'
+import type { Ground } from './ground.ts'
+import { Hands } from './hands.ts'
+import maplibregl, { newMap } from './maplibre.ts'
 import { layersOf, type SourceName, styleOf, TRACES_PATH } from './style.ts'
 import { TrackerLayer } from './tracker-layer.ts'
 
@@ -18,6 +17,9 @@ const CLUSTER_FROM = 300
 const NAMES_MAX = 300
 const NAMES_FROM_ZOOM = 11.5
 const PICK_PIXELS = 18
+/** How far from a handle a pointer takes hold of it. */
+const MOUSE_PIXELS = 10
+const FINGER_PIXELS = 22
 const REPAINT_MS = 1000
 
 export interface MapHandlers {
@@ -25,6 +27,9 @@ export interface MapHandlers {
   onPick(trackerIds: string[]): void
   /** The reader has moved the map: what follows a tracker lets go. */
   onDragged(): void
+  /** The browser has taken the canvas away: nothing of the view may be used until it is restored. */
+  onLost(): void
+  onRestored(): void
   /** Headers of requests for what is the caller's own. */
   authorization(): { [name: string]: string }
 }
@@ -47,17 +52,20 @@ export class MapView {
   #visible: readonly number[] = []
   #selected: number | undefined
   #clusters: Cluster[] = []
+  #shown: readonly number[] = []
   #namesAt = 0
-
+  #namesDue: number | undefined
+  #isLost = false
   #ground: Ground
+  #hands: Hands
 
   constructor(container: HTMLElement, theme: Theme, ground: Ground, handlers: MapHandlers) {
-    maplibregl.setWorkerUrl(MAP_WORKER)
     const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches
     this.#handlers = handlers
     this.#ground = ground
+    this.#hands = new Hands(container)
     this.trackers = new TrackerLayer(PALETTES[theme].trackers, isStill)
-    this.map = new maplibregl.Map({
+    this.map = newMap({
       container,
       center: [15, 50],
       zoom: 3.5,
@@ -76,6 +84,7 @@ export class MapView {
   async ready(): Promise<void> {
     if (!this.map.isStyleLoaded()) await new Promise<void>((loaded) => void this.map.once('load', () => loaded()))
     this.map.addLayer(this.trackers, 'clusters')
+    this.#watchLoss()
     this.map.on('click', (event) => this.#click(event))
     this.map.on('zoomend', () => this.#redraw())
     this.map.on('moveend', () => this.#redraw())
@@ -84,6 +93,21 @@ export class MapView {
     for (const type of ['mousedown', 'touchstart'] as const) this.map.on(type, (event) => this.#point('down', event))
     for (const type of ['mouseup', 'touchend'] as const) this.map.on(type, (event) => this.#point('up', event))
     this.map.on('touchmove', (event) => this.#point('move', event))
+  }
+
+  /** After a loss the map brings back its style, but no layer of one's own. */
+  #watchLoss(): void {
+    this.map.on('webglcontextlost', () => {
+      this.#isLost = true
+      this.#handlers.onLost()
+    })
+    this.map.on('webglcontextrestored', () =>
+      this.map.once('style.load', () => {
+        this.map.addLayer(this.trackers, 'clusters')
+        this.#isLost = false
+        this.#handlers.onRestored()
+      }),
+    )
   }
 
   setTheme(theme: Theme): void {
@@ -137,24 +161,44 @@ export class MapView {
     if (positions.length === 0) return
     const bounds = new maplibregl.LngLatBounds()
     for (const position of positions) bounds.extend(position)
-    this.map.fitBounds(bounds, { padding: 60, maxZoom, animate: false })
+    const { clientWidth, clientHeight } = this.map.getContainer()
+    const padding = Math.min(60, clientWidth / 4, clientHeight / 4) // above a large sheet the map is a strip
+    this.map.fitBounds(bounds, { padding, maxZoom, animate: false })
   }
 
   flyTo(center: Position, zoom = 14): void {
     this.map.easeTo({ center, zoom: Math.max(zoom, this.map.getZoom()), duration: 600 })
   }
 
-  follow(center: Position): void {
-    this.map.easeTo({ center, duration: REPAINT_MS, easing: (part) => part })
+  follow(center: Position, durationMs = REPAINT_MS): void {
+    if (this.#hands.areOn) return
+    this.map.easeTo({ center, duration: durationMs, easing: (part) => part })
+  }
+
+  /** What stands on the map, by tracker, as parts of the square world; tests compare it with what the service says. */
+  places(): { [trackerId: string]: [x: number, y: number] } {
+    const places = this.trackers.places()
+    return Object.fromEntries(this.#shown.map((slot, i) => [this.#fleet!.ids[slot]!, places[i]!]))
+  }
+
+  /** Copies what is drawn: browsers print the map's own canvas empty. */
+  copyTo(canvas: HTMLCanvasElement): void {
+    const drawn = this.map.getCanvas()
+    this.map.redraw()
+    canvas.width = drawn.width
+    canvas.height = drawn.height
+    canvas.getContext('2d')!.drawImage(drawn, 0, 0)
   }
 
   close(): void {
+    clearTimeout(this.#namesDue)
+    this.#hands.close()
     this.map.remove()
   }
 
   #redraw(): void {
     const fleet = this.#fleet
-    if (fleet === undefined) return
+    if (fleet === undefined || this.#isLost) return
     const inSight = this.#inSight(fleet)
     let shown = this.#visible
     this.#clusters = []
@@ -165,7 +209,8 @@ export class MapView {
       shown = selected === undefined || singles.includes(selected) ? singles : [...singles, selected]
     }
     this.set('clusters', this.#clusters.map(clusterFeature))
-    this.trackers.show(fleet, this.#last(shown), this.#selected, performance.now())
+    this.#shown = this.#last(shown)
+    this.trackers.show(fleet, this.#shown, this.#selected, performance.now())
     this.#name(fleet, shown)
   }
 
@@ -178,7 +223,13 @@ export class MapView {
 
   #name(fleet: Fleet, shown: readonly number[]): void {
     const now = performance.now()
-    if (now - this.#namesAt < REPAINT_MS / 2) return
+    if (now - this.#namesAt < REPAINT_MS / 2) {
+      // What is shown last may stay: its names come after it.
+      this.#namesDue ??= setTimeout(() => this.#redraw(), REPAINT_MS / 2) as unknown as number
+      return
+    }
+    clearTimeout(this.#namesDue)
+    this.#namesDue = undefined
     this.#namesAt = now
     const isNear = this.map.getZoom() >= NAMES_FROM_ZOOM
     const named = isNear ? this.#inSight(fleet, shown).slice(0, NAMES_MAX) : []
@@ -222,34 +273,28 @@ export class MapView {
 
   #point(type: Pointing['type'], event: MapMouseEvent | MapTouchEvent): boolean {
     if (this.onPointing === undefined) return false
-    const { x, y } = event.point
-    const handle = this.map.queryRenderedFeatures(
-      [
-        [x - 10, y - 10],
-        [x + 10, y + 10],
-      ],
-      { layers: ['handles'] },
-    )[0]
     const { lng, lat } = event.lngLat.wrap()
-    const isTaken = this.onPointing({ type, position: [lng, lat], handle: handle?.properties })
+    const isTaken = this.onPointing({ type, position: [lng, lat], handle: this.#handleAt(event.point) })
     if (isTaken && type === 'down') event.preventDefault()
     return isTaken
   }
-}
 
-const clusterFeature = ({ slots, lng, lat }: Cluster, index: number): Feature => ({
-  type: 'Feature',
-  properties: { index, count: slots.length, name: String(slots.length) },
-  geometry: { type: 'Point', coordinates: [lng, lat] },
-})
-
-/** What the operator configured, or what the service ships. */
-export const groundOf = async (settings: { hasStreets?: boolean; mapStyleUrl?: string }): Promise<Ground> => {
-  const { hasStreets, mapStyleUrl } = settings
-  if (mapStyleUrl !== undefined) return (await ownStyleGround(mapStyleUrl)) ?? baseGround
-  if (hasStreets !== true) return baseGround
-  const { streetsGround } = await import('./streets.ts')
-  return (await streetsGround(maplibregl.addProtocol)) ?? baseGround
+  /** The nearest one within reach. */
+  #handleAt({ x, y }: { x: number; y: number }): Pointing['handle'] {
+    const reach = matchMedia('(any-pointer: coarse)').matches ? FINGER_PIXELS : MOUSE_PIXELS
+    const found = this.map.queryRenderedFeatures(
+      [
+        [x - reach, y - reach],
+        [x + reach, y + reach],
+      ],
+      { layers: ['handles'] },
+    )
+    const away = ({ geometry }: Feature): number => {
+      const at = this.map.project((geometry as Point).coordinates as Position)
+      return Math.hypot(at.x - x, at.y - y)
+    }
+    return found.sort((a, b) => away(a) - away(b))[0]?.properties
+  }
 }
 
 export const hasWebGl = (): boolean => document.createElement('canvas').getContext('webgl2') !== null

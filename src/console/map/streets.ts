@@ -6,6 +6,7 @@ import type { Palette } from './palette.ts'
 
 const ARCHIVE_PATH = '/api/v3/tiles/map.pmtiles'
 const SOURCE = 'streets'
+const RASTER_PIXELS = 256
 /** Names of layers in the schemas of Protomaps, OpenMapTiles and Shortbread. */
 const WATER = ['water', 'ocean', 'water_polygons']
 const ROADS = ['roads', 'transportation', 'streets']
@@ -23,7 +24,10 @@ export const streetsGround = async (register: typeof addProtocol): Promise<Groun
   const url = `${location.origin}${ARCHIVE_PATH}`
   try {
     const archive = new PMTiles(url)
-    const [{ tileType }, metadata] = await Promise.all([archive.getHeader(), archive.getMetadata()])
+    const [{ tileType, minZoom, maxZoom, minLon, minLat, maxLon, maxLat }, metadata] = await Promise.all([
+      archive.getHeader(),
+      archive.getMetadata(),
+    ])
     const protocol = new Protocol()
     protocol.add(archive)
     register('pmtiles', protocol.tile)
@@ -34,7 +38,16 @@ export const streetsGround = async (register: typeof addProtocol): Promise<Groun
       ...baseGround,
       sources: {
         ...baseGround.sources,
-        [SOURCE]: { type: isVector ? 'vector' : 'raster', url: `pmtiles://${url}`, attribution: plain(attribution) },
+        // Not by its TileJSON, whose attribution is set as HTML.
+        [SOURCE]: {
+          type: isVector ? 'vector' : 'raster',
+          tiles: [`pmtiles://${url}/{z}/{x}/{y}`],
+          minzoom: minZoom,
+          maxzoom: maxZoom,
+          bounds: [minLon, minLat, maxLon, maxLat],
+          ...(!isVector && { tileSize: RASTER_PIXELS }),
+          attribution: plain(attribution),
+        },
       },
       layers: (palette) => [
         ...baseGround.layers(palette),
@@ -120,5 +133,5 @@ const streetNames = (palette: Palette, names: readonly string[]): LayerSpecifica
   ),
 ]
 
-/** The attribution of an archive is a stranger's HTML. */
-const plain = (html: string): string => new DOMParser().parseFromString(html, 'text/html').body.textContent ?? ''
+/** The attribution of an archive is a stranger's HTML, which the map would set as it is: its words stay, and no tag. */
+const plain = (html: string): string => html.replace(/<[^>]*>/g, '').replace(/[<>]/g, '')

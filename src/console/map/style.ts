@@ -128,6 +128,8 @@ export const TRACES_PATH = '/api/v3/tiles/traces/'
 
 export const styleOf = (palette: Palette, ground: Ground): StyleSpecification => ({
   version: 8,
+  // Colours change at once: what is printed is drawn once.
+  transition: { duration: 0, delay: 0 },
   ...ground.rest,
   sources: {
     ...ground.sources,

@@ -68,6 +68,15 @@ export class TrackerLayer implements CustomLayerInterface {
     this.#map?.triggerRepaint()
   }
 
+  /** Where the drawn ones end their glide, as parts of the square world, in the order in which they were shown. */
+  places(): [x: number, y: number][] {
+    const [x, y] = this.#reference
+    return Array.from({ length: this.drawn }, (_, i) => {
+      const at = i * FLOATS
+      return [x + this.#data[at + 2]!, y + this.#data[at + 3]!]
+    })
+  }
+
   onAdd(map: MapLibreMap, gl: WebGLRenderingContext | WebGL2RenderingContext): void {
     this.#map = map
     this.#gl = gl as WebGL2RenderingContext

@@ -45,7 +45,7 @@ class Gt06Stream implements DeviceStream {
   private read(frame: Frame, now: number): Said | undefined {
     const { type, content } = frame
     if (type === LOGIN) return this.login(frame)
-    // Whoever said nothing of itself is nobody.
+    // A device must log in first.
     if (!this.isKnown) throw new NotThisProtocol('the device has not logged in')
     if (type === TIME) return { kind: 'answer', answer: answerTo(frame, timeOf(now)) }
     if (UNANSWERED.includes(type)) return undefined

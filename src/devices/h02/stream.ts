@@ -10,7 +10,7 @@ const HASH = 0x23
 const BINARY_BYTES = 32
 const TAIL_BYTES = 13
 const SENTENCE_BYTES_MAX = 2048
-/** A port that hears more of anything else hears no H02. */
+/** A port that hears more of anything else between two messages hears no H02. */
 const NOISE_BYTES_MAX = 4096
 
 /** H02: sentences `*HQ,…#` and binary messages `$…`, each with the id of the device. */
@@ -36,7 +36,9 @@ class H02Stream implements DeviceStream {
       const [length, message] = begins ? this.read(bytes, now) : [this.noiseIn(bytes)]
       if (length === 0) break
       this.queue.skip(length)
-      if (message !== undefined) said.push(message)
+      if (message === undefined) continue
+      this.noiseBytes = 0 // devices end their messages with a line end
+      said.push(message)
     }
     return said
   }

@@ -14,7 +14,7 @@ const scaled = (name: AttributeName, factor = 1): Element => ({ name, factor })
 const signed = (name: AttributeName, factor = 1): Element => ({ name, factor, isSigned: true })
 
 /** AVL ids of the FMB family (Teltonika wiki, "FMB AVL ID"); those that are not here come as `io<id>`. */
-const ELEMENTS = new Map<number, Element>([
+const NAMED: readonly (readonly [id: number, element: Element])[] = [
   [1, flag('input1')],
   [2, flag('input2')],
   [3, flag('input3')],
@@ -49,7 +49,13 @@ const ELEMENTS = new Map<number, Element>([
   [239, flag('ignition')],
   [240, flag('motion')],
   [662, flag('door')],
-])
+]
+
+/** By id: a lookup in a list costs less than in a map. */
+const ELEMENTS: (Element | undefined)[] = Array.from({ length: 1024 })
+for (const [id, element] of NAMED) ELEMENTS[id] = element
+const NUMBERED = Array.from({ length: 1024 }, (_, id) => `io${id}`)
+const nameOf = (id: number): string => NUMBERED[id] ?? `io${id}`
 
 const ALARMS = new Map<number, (value: number) => Alarm | undefined>([
   [175, (value) => (value > 0 ? 'geofenceEnter' : 'geofenceExit')],
@@ -71,7 +77,7 @@ const SIGN_BITS: { readonly [bytes: number]: number } = { 1: 24, 2: 16, 4: 0 }
 
 /** Adds a value of 1, 2 or 4 bytes. */
 export const addElement = (attributes: Attributes, id: number, value: number, bytes: number): void => {
-  const element = ELEMENTS.get(id)
+  const element = ELEMENTS[id]
   if (element !== undefined) {
     const { name, factor = 1, isSigned, isBoolean } = element
     const read = isSigned === true ? (value << SIGN_BITS[bytes]) >> SIGN_BITS[bytes] : value
@@ -79,7 +85,7 @@ export const addElement = (attributes: Attributes, id: number, value: number, by
     return
   }
   const alarmOf = ALARMS.get(id)
-  if (alarmOf === undefined) attributes[`io${id}`] = value
+  if (alarmOf === undefined) attributes[nameOf(id)] = value
   else attributes.alarm = alarmOf(value) ?? attributes.alarm
 }
 

@@ -3,8 +3,9 @@ import 'chdb'
 import { Worker } from 'node:worker_threads'
 import { Failure } from '../../kernel/errors.ts'
 import { type ChdbOptions, workerOptions } from './options.ts'
+import { countCalls, forgetCalls } from './native-calls.ts'
 import { bindParameters } from './parameters.ts'
-import type { Reply, Request } from './protocol.ts'
+import type { Reply, Request, WorkerData } from './protocol.ts'
 import { ChunkStream, failureOf, WriteWait, type Operation } from './operations.ts'
 import { eraseRows } from '../clickhouse-sql/erase.ts'
 import type { HistoryErasure, HistoryFormat, HistoryParameters, HistoryStore } from '../history-store.ts'
@@ -47,7 +48,7 @@ export class ChdbHistoryStore implements HistoryStore {
     this.options = options
     this.queueMax = options.queueMax ?? 64
     this.ready = this.start()
-    this.ready.catch(() => undefined) // handed to whoever opens; a restart is tried meanwhile
+    this.ready.catch(() => undefined) // handed to the opener; a restart is tried meanwhile
   }
 
   async command(sql: string, parameters?: HistoryParameters): Promise<void> {
@@ -176,8 +177,9 @@ export class ChdbHistoryStore implements HistoryStore {
   }
 
   private start(): Promise<void> {
+    const calls = countCalls()
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
-      workerData: workerOptions(this.options),
+      workerData: { ...workerOptions(this.options), calls } satisfies WorkerData,
     })
     return new Promise<void>((resolve, reject) => {
       let failure: unknown
@@ -192,6 +194,7 @@ export class ChdbHistoryStore implements HistoryStore {
       })
       worker.on('error', (error) => (failure = error))
       worker.on('exit', () => {
+        forgetCalls(calls)
         reject(this.fallen(failure instanceof Error ? failure.message : 'the worker of the history ended'))
         if (this.closing === undefined) this.restart()
       })

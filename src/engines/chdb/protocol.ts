@@ -1,4 +1,5 @@
 import type { HistoryFormat } from '../history-store.ts'
+import type { NativeCalls } from './native-calls.ts'
 
 /** What the main thread tells the worker that holds the sessions. `id` names one operation until its `end` or `failed`. */
 export type Request =
@@ -28,6 +29,10 @@ export interface WorkerOptions {
   scratchPath: string
   /** Command-line arguments of the engine, one list for every session. */
   engineArguments: string[]
+}
+
+export interface WorkerData extends WorkerOptions {
+  calls: NativeCalls
 }
 
 /** Chunks of one query that may be on their way before the reader has taken any. */

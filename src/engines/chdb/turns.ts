@@ -1,4 +1,4 @@
-/** Who uses the threads, and for how long it has so far, ms. */
+/** User of the threads, and its use of them so far, ms. */
 export interface ThreadUser {
   usedMs: number
 }
@@ -9,11 +9,11 @@ interface Waiting {
   resume(): void
 }
 
-/** Who has waited so long goes before whoever comes: else an export would get no turn while looks keep coming. */
+/** Users that waited this long go before new ones: else an export would get no turn while looks keep coming. */
 const WAITED_MS = 10_000
 
 /**
- * Lends the threads that queries may use together, for one call at a time. Who has used them least goes first, waiting
+ * Lends the threads that queries may use together, for one call at a time. The least served user goes first, waiting
  * counted against using: a look at one day does not wait behind exports of a year, each of which wants its next part.
  */
 export class ThreadTurns {

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Session } from 'chdb'
 import { quoteString } from './parameters.ts'
-import { CREDIT, type Reply, type Request, type WorkerOptions } from './protocol.ts'
+import { counted, endCall } from './native-calls.ts'
+import { CREDIT, type Reply, type Request, type WorkerData } from './protocol.ts'
 import { headerLength } from './chunks.ts'
 import { lowerBackgroundThreads } from './threads.ts'
 import { ThreadTurns, type ThreadUser } from './turns.ts'
@@ -14,7 +15,7 @@ import { ThreadTurns, type ThreadUser } from './turns.ts'
  * writer's, one after the other, and each query that is open has its own. A query whose reader is slow keeps a session
  * but no thread: only `READERS` native calls run at once.
  */
-const { path, scratchPath, engineArguments } = workerData as WorkerOptions
+const { path, scratchPath, engineArguments, calls } = workerData as WorkerData
 const port = parentPort!
 /** Native calls for queries that run at the same time, beside the writer's one. */
 const READERS = 2
@@ -44,6 +45,7 @@ for (const name of readdirSync(scratchPath)) if (/^insert-/.test(name)) rmSync(j
 const openSession = (): Session => new Session(path, { connectionArgs: engineArguments })
 const writer = openSession()
 const control = openSession()
+endCall(calls)
 
 port.on('message', (request: Request) => {
   if (request.kind === 'command' || request.kind === 'insert') writes = writes.then(() => write(request))
@@ -76,7 +78,7 @@ async function write(request: Extract<Request, { kind: 'command' | 'insert' }>):
 }
 
 async function command(sql: string): Promise<void> {
-  await writer.queryAsync(sql)
+  await counted(calls, () => writer.queryAsync(sql))
   lowerBackgroundThreads() // the first table starts them
 }
 
@@ -84,10 +86,10 @@ async function insert({ id, table, token, block }: Extract<Request, { kind: 'ins
   const file = join(scratchPath, `insert-${id}.native`)
   try {
     await writeFile(file, block)
-    await writer.queryAsync(
+    const sql =
       `INSERT INTO ${table} SELECT * FROM file(${quoteString(file)}, 'Native') ` +
-        `SETTINGS insert_deduplication_token = ${quoteString(token)}, max_partitions_per_insert_block = 0`,
-    )
+      `SETTINGS insert_deduplication_token = ${quoteString(token)}, max_partitions_per_insert_block = 0`
+    await counted(calls, () => writer.queryAsync(sql))
   } finally {
     await rm(file, { force: true })
   }
@@ -109,7 +111,7 @@ async function query(request: Extract<Request, { kind: 'query' }>): Promise<void
   running.set(id, state)
   let session: Session | undefined
   try {
-    session = idle.pop() ?? openSession()
+    session = idle.pop() ?? (await counted(calls, async () => openSession()))
     const chunks = streamChunks(session, request, state)
     for (;;) {
       while (state.credit === 0 && !state.cancelled) await new Promise<void>((resume) => (state.resume = resume))
@@ -154,7 +156,7 @@ async function* streamChunks(
       } else yield bytes.subarray(header)
     }
   } finally {
-    await chunks.return?.()
+    await counted(calls, async () => chunks.return?.())
   }
 }
 
@@ -164,7 +166,7 @@ async function inNative<Answer>(state: Running, call: () => Promise<Answer>): Pr
     state.inNative = true
     state.since ||= performance.now()
     try {
-      return await call()
+      return await counted(calls, call)
     } finally {
       state.inNative = false
     }
@@ -210,9 +212,8 @@ async function kill(id: number, state: Running): Promise<void> {
   try {
     while (state.inNative) {
       if (performance.now() - state.since > KILL_AGE_MS) {
-        const killed = await control.queryAsync(`KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`, {
-          format: 'JSONEachRow',
-        })
+        const sql = `KILL QUERY WHERE startsWith(query, '/* ${state.tag} */') ASYNC`
+        const killed = await counted(calls, () => control.queryAsync(sql, { format: 'JSONEachRow' }))
         if (killed.text() !== '') return
       }
       await new Promise((resume) => setTimeout(resume, KILL_PAUSE_MS))

@@ -21,7 +21,7 @@ export class BrokenAnswer extends Error {
 }
 
 /**
- * The bytes of an answer, without the exception that the server may have written at its end. HTTP has said 200 by then,
+ * The bytes of an answer, without the exception that the server may have written at its end. HTTP has already said 200,
  * so the end of each answer is held back until it is known to be data.
  * @param tag value of `X-ClickHouse-Exception-Tag`, which newer servers mark such an exception with.
  * @throws BrokenAnswer

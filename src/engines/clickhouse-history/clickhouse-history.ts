@@ -19,7 +19,7 @@ export interface ClickhouseOptions {
   queueMax?: number
   /** Longest silence of the server while something is asked of it (default 5 minutes). */
   deadlineMs?: number
-  /** A server that is silent for so long while it is asked something is pinged, and has as long to answer that (default 5 s): slow is not dead. */
+  /** Silence of a server during a question after which it is pinged, and its time to answer the ping (default 5 s): slow is not dead. */
   quietMs?: number
 }
 
@@ -31,7 +31,7 @@ const ROWS_MAX = 10_000
 const ROWS_SECONDS_MAX = 60
 const STREAM_SECONDS_MAX = 3_600
 const STREAM_ROWS_MAX = 1_000_000_000
-/** An insert that is not answered by then is sent again under its token: on a connection that died unseen it never would be. */
+/** Time after which an unanswered insert is resent under its token: on a connection that died unseen no answer would come. */
 const INSERT_MS_MAX = 30_000
 /** Reads of a cluster go where writes go, as long as that replica lives: so they see what was written. */
 const NEAREST = { load_balancing: 'in_order', skip_unavailable_shards: 0 } as const

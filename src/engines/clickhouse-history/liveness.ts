@@ -16,7 +16,7 @@ export class Liveness {
     this.quietMs = quietMs
   }
 
-  /** Whether the server answers, and lets its user ask. Those who ask meanwhile share the answer. @throws Failure */
+  /** Whether the server answers, and lets its user ask. Callers that ask meanwhile share the answer. @throws Failure */
   ping(): Promise<void> {
     this.pinging ??= this.ask().finally(() => {
       this.pinging = undefined
@@ -68,7 +68,7 @@ export class Liveness {
   }
 }
 
-/** What an error of the client or the server means to whoever asked. */
+/** What an error of the client or the server means to the caller. */
 export const failureOf = (error: unknown): Failure => {
   if (error instanceof Failure) return error
   if (error instanceof ClickHouseError) return failureOfCode(Number(error.code), error)

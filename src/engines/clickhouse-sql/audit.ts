@@ -12,7 +12,7 @@ export interface AuditEntry {
   action: string
   noun: string
   resourceId: string
-  /** Hubs of what the event is about; none for what belongs to no hub. */
+  /** Hubs of the event's subject; none for a subject without hub. */
   hubIds: readonly string[]
   stream: string
   /** In its stream. */

@@ -10,7 +10,7 @@ type Store = Pick<HistoryStore, 'command' | 'rows' | 'cluster'>
 const ERASURES_MAX = 20
 /** Runs of one statement. */
 const IDS_MAX = 1_000
-/** A point may say a time so far ahead of the clock at most; such points were logged before their time. */
+/** Most that a point's time may be ahead of the clock; such points were logged before their time. */
 const AHEAD_MS_MAX = 24 * 3_600_000
 
 /** What the tables have of these: `HistoryStore.erase` of every engine. */

@@ -48,7 +48,7 @@ export const historyParts = async (store: Store): Promise<HistoryPart[]> => {
   return parts
 }
 
-/** A part cut between hours, so that each piece has so many rows at most, or is one hour; a small part is one piece. */
+/** A part cut between hours, so that each piece has up to `rowsMax` rows, or is one hour; a small part is one piece. */
 export const slicesOf = async (store: Store, part: HistoryPart, rowsMax = SLICE_ROWS_MAX): Promise<HistorySlice[]> => {
   const { table, month } = part
   const hours = await store.rows<{ hour: number; rows: number }>(

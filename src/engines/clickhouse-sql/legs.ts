@@ -5,7 +5,7 @@ import { POINTS } from './history-tables.ts'
 export interface LegRules {
   /** Points further apart in time make no leg. */
   gapMs: number
-  /** Legs are summed in steps of so many ms since the epoch, in one of which each period begins. */
+  /** Legs are summed in steps of this many ms since the epoch; each period begins with one. */
   stepMs: number
 }
 

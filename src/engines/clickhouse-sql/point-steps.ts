@@ -1,10 +1,9 @@
-import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
+import type { HistoryErasure, HistoryStore } from '../history-store.ts'
 import { POINTS } from './history-tables.ts'
 import { createCopied, createTable, type Definition, dropTable, type Layout, shardsOf, timeOf } from './layout.ts'
-import { stepsOf, WAS_NOT_AHEAD } from './legs.ts'
 import { encodeNativeBlock, writeUuid } from './native-block.ts'
 import { besideOf } from './rebuild.ts'
-import { rollTraces, TRACES, traces } from './traces.ts'
+import { TRACES, traces } from './traces.ts'
 
 /*
  * What the points of a tracker sum up to in each quarter of an hour (docs/decisions/0021), and the cells that it was in. Made from the points and from
@@ -61,7 +60,7 @@ const late: Definition = {
 /** Tables of steps that expire as points do. */
 export const STEP_TABLES = [STEPS, LATE, TRACES] as const
 /** What is made of points. */
-const ROLLED_TABLES = [STEPS, TRACES]
+export const ROLLED_TABLES = [STEPS, TRACES]
 
 /** Makes what is missing. */
 export const createSteps = (layout: Layout): string[] => [
@@ -69,7 +68,7 @@ export const createSteps = (layout: Layout): string[] => [
   ...createTable(LATE, late, layout),
   ...createTable(TRACES, traces, layout),
   createCopied(STEP_STATE, 'number UInt64, through Int64, gapMs Int64', 'ORDER BY number', layout),
-  // Of a version that rolled up no cells.
+  // Left from a version that rolled up no cells.
   ...dropTable('point_steps_state', layout),
 ]
 
@@ -83,8 +82,8 @@ export interface StepState {
   gapMs: number
 }
 
-type Rows = Pick<HistoryStore, 'rows'>
-type Store = Pick<HistoryStore, 'rows' | 'command' | 'cluster'>
+export type Rows = Pick<HistoryStore, 'rows'>
+export type Store = Pick<HistoryStore, 'rows' | 'command' | 'cluster'>
 
 export const readStepState = async (store: Rows): Promise<StepState | undefined> => {
   const [state] = await store.rows<StepState>(
@@ -105,6 +104,12 @@ export const emptySteps = async (store: Store): Promise<void> => {
   for (const table of ROLLED_TABLES) await store.command(`TRUNCATE TABLE ${shardsOf(table, store)} SYNC`)
 }
 
+/** How many steps are rolled up. */
+export const countRolled = async (store: Rows): Promise<number> => {
+  const [{ steps }] = await store.rows<{ steps: number }>(`SELECT count() AS steps FROM ${STEPS} FINAL`)
+  return steps
+}
+
 /** When the first point of the history was recorded; undefined where there is none. */
 export const firstPointAt = async (store: Rows): Promise<number | undefined> => {
   const [{ points, first }] = await store.rows<{ points: number; first: number }>(
@@ -112,29 +117,6 @@ export const firstPointAt = async (store: Rows): Promise<number | undefined> => 
   )
   return points === 0 ? undefined : first
 }
-
-const ROLLED = `organizationId, trackerId, fromUnixTimestamp64Milli(toInt64(step * ${STEP_MS}), 'UTC') AS at, firstAt, lastAt,
-  firstLat, firstLng, lastLat, lastLng, firstHasSpeed, meters, drivenMeters, drivingMs, stoppedMs, maxSpeed`
-const ROLL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1'
-
-/** Of what points there are; repeated ones have cells that are there already. */
-const roll = async (store: Store, conditions: string, parameters: HistoryParameters): Promise<void> => {
-  await store.command(rollSteps(`${conditions} AND ${WAS_NOT_AHEAD}`), parameters)
-  await store.command(rollTraces(conditions, STEP_MS), parameters)
-}
-
-const rollSteps = (conditions: string): string =>
-  `INSERT INTO ${STEPS} SELECT ${ROLLED}, {number:UInt64} AS version FROM (${stepsOf(conditions, { of: 'organizationId, trackerId' })}) ${ROLL_SETTINGS}`
-
-/** Rolls up the steps between two times, of every tracker. */
-export const rollUp = (store: Store, from: number, to: number, { number, gapMs }: Omit<StepState, 'through'>) =>
-  roll(store, `recordedAt >= ${timeOf('from')} AND recordedAt < ${timeOf('to')}`, {
-    from,
-    to,
-    number,
-    gapMs,
-    stepMs: STEP_MS,
-  })
 
 /** Late steps of one tracker, one behind the other. */
 export interface LateRange {
@@ -144,31 +126,6 @@ export interface LateRange {
   from: number
   /** Exclusive. */
   to: number
-}
-
-/** Rolls up the steps in these ranges anew; `number` is higher than every one before. */
-export const rollUpLate = async (
-  store: Store,
-  ranges: readonly LateRange[],
-  { number, gapMs }: Omit<StepState, 'through'>,
-): Promise<void> => {
-  const points = within('recordedAt', ranges)
-  await roll(store, `(${points.condition})`, {
-    ...points.parameters,
-    number,
-    gapMs,
-    stepMs: STEP_MS,
-  })
-  // Steps that have no points any more.
-  const before = within('at', ranges)
-  for (const table of ROLLED_TABLES)
-    await store.command(
-      `DELETE FROM ${shardsOf(table, store)} WHERE version < {number:UInt64} AND (${before.condition})`,
-      {
-        ...before.parameters,
-        number,
-      },
-    )
 }
 
 /** SQL for the rows of these ranges by a column of time, and its values. */

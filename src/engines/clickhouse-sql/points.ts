@@ -16,12 +16,12 @@ export interface PointFilter {
   to?: number
   /** West, south, east, north in 1e-7 degree, edges included; west > east crosses the antimeridian. */
   bboxE7?: readonly [number, number, number, number]
-  /** Only the first point of each step of so many ms, steps beginning at multiples of it since the epoch, for each tracker. */
+  /** Only the first point of each step of this many ms, steps beginning at multiples of it since the epoch, for each tracker. */
   intervalMs?: number
 }
 
 /** A place in the order of time; ties stand in the order of the trackers' ids. */
-export interface Place {
+export interface PointCursor {
   recordedAt: number
   trackerId: string
 }
@@ -32,7 +32,7 @@ export type PointOrder = 'asc' | 'desc' | 'tracker'
 export interface PointSelection {
   order: PointOrder
   /** Only what comes after this place in the order; with `tracker`, in ascending time. */
-  after?: Place
+  after?: PointCursor
   limit?: number
 }
 
@@ -86,7 +86,7 @@ export const selectNewestTime = (filter: PointFilter): Statement => {
   return { sql, parameters }
 }
 
-/** At most so many points have to be read for this filter: an estimate that reads no values beyond what the filter names. */
+/** Most points that have to be read for this filter: an estimate that reads no values beyond what the filter names. */
 export const countPoints = (filter: PointFilter): Statement => {
   const { conditions, parameters } = pointConditions(filter)
   return { sql: `SELECT count() AS points FROM ${POINTS} WHERE ${conditions.join(' AND ')}`, parameters }

@@ -6,7 +6,7 @@ import type { Statement } from './points.ts'
 export type RebuiltTable = TableName
 
 interface Columns {
-  /** What makes a row the same one: the organization, then what is shown as its id. */
+  /** Identity of a row: the organization, then its shown id. */
   key: readonly string[]
   /** What else is compared, `told` by the log and `live` in the table. */
   columns: readonly string[]
@@ -92,7 +92,7 @@ export const createBeside = (table: RebuiltTable, layout: Layout): string[] =>
 export const dropBeside = (table: RebuiltTable, layout: Spread): string[] => dropTable(besideOf(table), layout)
 export const emptyBeside = (table: RebuiltTable, layout: Spread): string =>
   `TRUNCATE TABLE ${shardsOf(besideOf(table), layout)} SYNC`
-/** Puts every row that stands beside into the table: what is there in the same version is replaced, what is there in a higher one stays. */
+/** Puts every row that stands beside into the table: rows of the same version are replaced, those of a higher one stay. */
 export const insertBeside = (table: RebuiltTable): string => `INSERT INTO ${table} SELECT * FROM ${besideOf(table)}`
 
 /** How many rows stand beside, lack in the table, and differ from it; a row that wins by a higher version does not differ. */

@@ -5,7 +5,7 @@ import { type LegRules, periodsOf, stepsOf, WAS_NOT_AHEAD } from './legs.ts'
 import { LATE, type LateRange, STEP_MS, STEPS, within } from './point-steps.ts'
 import type { Statement } from './points.ts'
 
-/** Whose points are summed, and from when to when; both bounds inclusive, ms since the epoch. */
+/** Trackers whose points are summed, and the time; both bounds inclusive, ms since the epoch. */
 export interface ReportFilter {
   organizationId: string
   /** Lower-case UUIDs. */

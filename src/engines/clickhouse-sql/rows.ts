@@ -141,7 +141,7 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     const { time, tie = '_id' } = listed(table)
     const { conditions, parameters } = conditionsOf(listed(table), scope, question)
     const total = question.total === true ? this.count(table, conditions, parameters) : undefined
-    total?.catch(() => undefined) // told where it is awaited
+    total?.catch(() => undefined) // reported where it is awaited
     const order = question.sort?.order ?? 'desc'
     const after = question.after === undefined ? undefined : placeOf(question.after)
     if (after !== undefined) {

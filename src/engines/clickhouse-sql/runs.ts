@@ -14,7 +14,7 @@ export interface RunChange {
   reason?: string
   /** When the next attempt is due, ms since the epoch. */
   dueAt?: number
-  /** What was tried, as a JSON text. */
+  /** The attempt, as a JSON text. */
   attempt?: string
   /** What never changes, told when the run is owed; `trigger` is a JSON text. */
   owed?: { automationId: string; subjectId: string; partition: number; sequence: number; trigger: string }

@@ -15,7 +15,7 @@ export const TRACES = 'trace_cells'
 /** Zooms whose tiles are the cells: 38 m, 306 m and 4.9 km wide at the equator. */
 export const CELL_LEVELS = [20, 17, 13] as const
 const FINEST = CELL_LEVELS[0]
-/** Cells between two points are filled in up to so many: beyond, nobody knows the way. */
+/** Most cells filled in between two points: beyond, nobody knows the way. */
 const FILLED_MAX = 64
 
 export const traces: Definition = {
@@ -66,7 +66,7 @@ SELECT DISTINCT organizationId, level, bitShiftRight(finest, 2 * (${FINEST} - le
 FROM (${finestOf(conditions)}) ARRAY JOIN [${CELL_LEVELS.join(', ')}]::Array(UInt8) AS level
 SETTINGS prefer_column_name_to_alias = 1`
 
-/** Whose traces a tile shows, and since when (ms since the epoch). */
+/** Trackers whose traces a tile shows, and their earliest time (ms since the epoch). */
 export interface TraceFilter {
   organizationId: string
   trackerIds: 'all' | readonly string[]

@@ -63,7 +63,7 @@ export class Connection {
   }
 }
 
-/** @throws Unanswered after so many ms */
+/** @throws Unanswered after `ms` */
 export const within = <Answer>(ms: number, otherwise: string, answer: Promise<Answer>): Promise<Answer> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
@@ -137,7 +137,7 @@ const isUnauthenticated = (error: AccessDeniedError): boolean =>
 
 /**
  * The client looks for a new connection without waiting for what comes of it: where it finds no node of a cluster, the
- * rejection that nobody handles would end the process. Whoever calls next is told.
+ * rejection that nobody handles would end the process. The next call gets the error.
  */
 const keepAlive = (client: EventStoreDBClient): void => {
   const inside = insideOf(client)

@@ -24,8 +24,8 @@ import {
   type Source,
   WrongRevision,
 } from '../event-log.ts'
-import { AppendCalls, Refused } from './append-calls.ts'
-import { AppendQueue, KnownHeads } from './append-queue.ts'
+import { AppendBatches, Refused } from './append-batches.ts'
+import { AppendsInOrder, KnownHeads } from './appends-in-order.ts'
 import { connect, type Connection, isUnanswered, logDown, within } from './connection.ts'
 import { examineServer } from './examine.ts'
 import { ERASED, fromResolved } from './events.ts'
@@ -65,8 +65,8 @@ export const openEventstoredbLog = async (options: EventstoredbOptions): Promise
 class EventstoredbLog implements EventLog {
   readonly gatherMs = GATHER_MS
   private readonly connection: Connection
-  private readonly calls: AppendCalls
-  private readonly appends: AppendQueue
+  private readonly calls: AppendBatches
+  private readonly appends: AppendsInOrder
   private readonly closed = new AbortController()
   private readonly newId: () => string
   private readonly shared: SharedSubscription
@@ -77,8 +77,8 @@ class EventstoredbLog implements EventLog {
     this.connection = connection
     this.newId = newId
     this.scavenges = new Scavenges(connection, now)
-    this.calls = new AppendCalls(connection)
-    this.appends = new AppendQueue(connection, this.calls, this.heads, this.closed.signal)
+    this.calls = new AppendBatches(connection)
+    this.appends = new AppendsInOrder(connection, this.calls, this.heads, this.closed.signal)
     // Each append that pauses listens.
     setMaxListeners(0, this.closed.signal)
     this.shared = new SharedSubscription({
@@ -211,6 +211,10 @@ class EventstoredbLog implements EventLog {
     return this.asked(() => this.scavenges.reclaim())
   }
 
+  async failedReclaims(): Promise<number> {
+    return this.asked(() => this.scavenges.failures())
+  }
+
   async ping(): Promise<void> {
     await this.headPosition()
   }
@@ -253,7 +257,7 @@ class EventstoredbLog implements EventLog {
   }
 
   /**
-   * Runs what may be run again, and does so at once where the connection was lost, another node leads by now, or somebody
+   * Runs what may be run again, and does so at once where the connection was lost, another node leads now, or somebody
    * else was quicker; every other failure of the server is `engine_down`.
    */
   private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {

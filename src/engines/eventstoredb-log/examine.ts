@@ -50,7 +50,7 @@ const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
   }
 }
 
-/** Told only where the last scavenge did not end well. */
+/** Reported only if the last scavenge did not end well. */
 const failedScavenges = async (connection: Connection): Promise<ExaminedSetting[]> => {
   const { failures } = await lastScavenges(connection).catch(() => ({ failures: 0 }))
   if (failures === 0) return []

@@ -36,7 +36,7 @@ export async function* resumed(
         yield batch
         if (signal.aborted) return
       }
-      // Its reader was slow, and has all that came by now.
+      // Its reader was slow, and now has all that came.
       continue
     } catch (error) {
       if (signal.aborted) return

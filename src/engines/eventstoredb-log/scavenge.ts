@@ -16,7 +16,7 @@ const DAY_MS = 24 * 3_600_000
 const INTERVAL_MAX_MS = 7 * DAY_MS
 /** Pauses after scavenges in a row that did not end well, from the start of the last one; the last pause repeats. */
 const AGAIN_MS: readonly number[] = [1, 4, 12, 24].map((hours) => hours * 3_600_000)
-/** The server keeps a journal of scavenges, of all nodes and whoever began them. */
+/** The server's journal of scavenges, of all nodes and whatever began them. */
 const JOURNAL = '$scavenges'
 const JOURNAL_EVENTS = 40
 
@@ -52,6 +52,16 @@ export class Scavenges {
       return result === operationsPb.ScavengeResp.ScavengeResult.STARTED ? 'begun' : 'running'
     } catch (error) {
       if (isForbidden(error)) return 'forbidden'
+      throw error
+    }
+  }
+
+  /** A user that may not read the journal learns nothing. */
+  async failures(): Promise<number> {
+    try {
+      return (await lastScavenges(this.connection)).failures
+    } catch (error) {
+      if (isForbidden(error)) return 0
       throw error
     }
   }

@@ -1,12 +1,12 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
-import { EventRing } from './event-ring.ts'
+import { RecentEvents } from './recent-events.ts'
 import { resumed } from './follow.ts'
 import { News } from './subscription.ts'
 
-/** What those who ride may be behind before they fall off. */
+/** What riding followers may be behind before they fall off. */
 const RING = { eventsMax: 4_096, bytesMax: 8 * 1024 * 1024 }
-/** Foreign events that a follower passes before its checkpoint is told. */
+/** Foreign events that a follower passes before its checkpoint is reported. */
 const FOREIGN_UNHEARD_MAX = 1_024
 /** Events that nobody wants any more before the subscription is begun anew without them. */
 const UNWANTED_MAX = 1_000
@@ -26,7 +26,7 @@ interface Rider {
   /** All before it was taken, or is of no concern. */
   place: number
   checkpoint: number
-  /** What its reader was told last. */
+  /** State last reported to its reader. */
   told: { place: number; passes: number; isLive: boolean }
 }
 
@@ -47,11 +47,11 @@ export class SharedSubscription {
   private readonly options: SharedOptions
   private readonly wanted = new Map<string, number>()
   private readonly riders = new Set<Rider>()
-  private running: { ring: EventRing; stop: AbortController; anew: AbortController } | undefined
-  private starting: Promise<EventRing> | undefined
+  private running: { ring: RecentEvents; stop: AbortController; anew: AbortController } | undefined
+  private starting: Promise<RecentEvents> | undefined
   private isLive = false
   private unwanted = 0
-  /** Those who wait for the subscription to cover their prefixes. */
+  /** Followers that wait for the subscription to cover their prefixes. */
   private readonly waiting = new Set<() => void>()
 
   constructor(options: SharedOptions) {
@@ -97,7 +97,7 @@ export class SharedSubscription {
 
   /** Ends when something was dropped that its reader did not have. */
   private async *along(
-    ring: EventRing,
+    ring: RecentEvents,
     prefixes: readonly string[],
     from: number,
     signal: AbortSignal,
@@ -152,7 +152,7 @@ export class SharedSubscription {
   }
 
   /** The ring, once it covers the prefixes; undefined when the signal is aborted before. */
-  private async ringOf(prefixes: readonly string[], signal: AbortSignal): Promise<EventRing | undefined> {
+  private async ringOf(prefixes: readonly string[], signal: AbortSignal): Promise<RecentEvents | undefined> {
     const ring = this.running?.ring ?? (await orAborted(this.started(), signal))
     const isCovered = (): boolean => ring === undefined || prefixes.every((prefix) => ring.covers(prefix))
     if (isCovered()) return ring
@@ -163,9 +163,9 @@ export class SharedSubscription {
     return signal.aborted ? undefined : ring
   }
 
-  private started(): Promise<EventRing> {
+  private started(): Promise<RecentEvents> {
     this.starting ??= (async () => {
-      const ring = new EventRing(await this.options.headPosition(), RING)
+      const ring = new RecentEvents(await this.options.headPosition(), RING)
       const stop = new AbortController()
       if (this.wanted.size === 0) return ring
       this.running = { ring, stop, anew: new AbortController() }
@@ -175,7 +175,7 @@ export class SharedSubscription {
     return this.starting
   }
 
-  private async pump(ring: EventRing, signal: AbortSignal): Promise<void> {
+  private async pump(ring: RecentEvents, signal: AbortSignal): Promise<void> {
     const once = (from: number | undefined): AsyncGenerator<FollowBatch> => {
       const prefixes = [...this.wanted.keys()].filter(
         (one, _, all) => !all.some((other) => other !== one && one.startsWith(other)),
@@ -208,7 +208,7 @@ export class SharedSubscription {
 
 /** What was pushed behind that end of the ring. */
 interface Pushed {
-  ring: EventRing
+  ring: RecentEvents
   end: number
   events: readonly RecordedEvent[]
   caughtUp: boolean

@@ -83,7 +83,7 @@ export async function* batchesOf(
   }
 }
 
-/** What has come and was not taken. */
+/** Events that came and were not taken. */
 class Held {
   isFull = false
   readonly news = new News()

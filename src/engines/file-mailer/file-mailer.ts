@@ -36,7 +36,7 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
   }
 }
 
-/** As it is, not in quoted-printable: whoever opens the file in an editor copies the link out of it. */
+/** As it is, not in quoted-printable: readers open the file in an editor and copy the link out of it. */
 const part = (type: string, content: string) => ({
   raw: `Content-Type: ${type}; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n${content}`,
 })

@@ -17,7 +17,7 @@ interface Sleeper {
   wake(): void
 }
 
-/** Those who wait for the next commit. There is no polling. */
+/** Followers that wait for the next commit. There is no polling. */
 export class Followers {
   private readonly sleepers = new Set<Sleeper>()
   closed = false

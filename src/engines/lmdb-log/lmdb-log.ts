@@ -12,7 +12,7 @@ export interface LmdbEventLogOptions {
   /** A folder of its own. */
   path: string
   clock: Clock
-  /** Appends are refused as for a full disk when events hold so many bytes; without it the disk is the limit. */
+  /** Bytes of events at which appends are refused as for a full disk; without it the disk is the limit. */
   mapBytesMax?: number
 }
 

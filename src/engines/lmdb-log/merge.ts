@@ -83,6 +83,8 @@ export class IndexMerge {
     const entries: IndexEntry[] = []
     const start = Buffer.from(indexKey(category, first))
     const end = Buffer.from(indexKey(category, headPosition + 1))
+    // A snapshot older than the head would pass over what was committed between.
+    this.store.root.resetReadTxn()
     for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
       value.position = key as number
       entries.push(value)

@@ -3,10 +3,10 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { readFrame } from './frame.ts'
 import type { LogStore, StreamInfo } from './store.ts'
 
-/** A batch of a follower ends after about so many bytes of event data. */
+/** Bytes of event data after which a follower's batch ends, about. */
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024
 
-/** Events of a stream from a revision on, at most so many and not much over four MiB. */
+/** Events of a stream from a revision on, at most `limit` and not much over four MiB. */
 export const readForwards = (store: LogStore, info: StreamInfo, from: number, limit: number): RecordedEvent[] => {
   const events: RecordedEvent[] = []
   let bytes = 0

@@ -6,7 +6,7 @@ interface Entry extends IndexEntry {
   category: number
 }
 
-/** The index of the events that were appended last: whoever follows at the end of the log walks it in memory. */
+/** The index of the last appended events: followers at the end of the log walk it in memory. */
 export class RecentEntries {
   private entries: Entry[] = []
   /** All events from this position on are known. */
@@ -24,7 +24,7 @@ export class RecentEntries {
     this.from = this.entries[0].position
   }
 
-  /** At most so many entries of a category between two positions, both included; undefined where some may not be known. */
+  /** At most `limit` entries of a category between two positions, both included; undefined where some may not be known. */
   between(category: number, first: number, last: number, limit: number): IndexEntry[] | undefined {
     if (first < this.from) return undefined
     const found: IndexEntry[] = []

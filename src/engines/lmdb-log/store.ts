@@ -4,7 +4,7 @@ import { RecentMap } from '../../kernel/recent-map.ts'
 import { RecentEntries } from './recent-entries.ts'
 import { eventKey, INDEX_ENTRIES, type IndexEntry, numberKey, streamKey, textOf } from './keys.ts'
 
-/** What is known of a stream. A change is a new object, so that a failed commit leaves the old one standing. */
+/** State of a stream. A change is a new object, so that a failed commit leaves the old one standing. */
 export interface StreamInfo {
   name: string
   no: number
@@ -64,7 +64,7 @@ export class LogStore {
   readonly state: Versioned
   readonly categoryNumbers = new Map<string, number>()
   current: LogState
-  /** Version of the state record: only who knows it may commit. */
+  /** Version of the state record: only a writer that knows it may commit. */
   version: number
   private readonly infos = new RecentMap<string, StreamInfo | 'absent'>(STREAMS_CACHED)
   private readonly namesByNumber = new RecentMap<number, string>(STREAMS_CACHED)
@@ -138,7 +138,7 @@ export class LogStore {
     this.infos.set(info.name, info)
   }
 
-  /** Keeps an event that was just committed for those who will read it. */
+  /** Keeps an event that was just committed for its readers. */
   rememberEvent({ no, name, category }: StreamInfo, event: RecordedEvent): void {
     const { isJson, data, revision, position } = event
     if (revision === 0) this.namesByNumber.set(no, name)
@@ -190,7 +190,7 @@ export class LogStore {
     return true
   }
 
-  /** Writes so many bytes and removes them: what did not fit rejects. A crash between leaves them to the next try. */
+  /** Writes this many bytes and removes them: what did not fit rejects. A crash between leaves them to the next try. */
   async tryBytes(bytes: number): Promise<boolean> {
     const filler = Buffer.alloc(bytes)
     const written = await this.commit(this.current, () => void this.state.put(FILLER_KEY, filler, 1))

@@ -50,12 +50,24 @@ export const openLmdbTableStore = async (options: LmdbTableStoreOptions): Promis
   try {
     const env = openTableEnvironment(options.path)
     const settings = { path: options.path, bytesMax: options.mapBytesMax ?? Number.POSITIVE_INFINITY }
-    const thread = await WriterThread.open(settings, options.clock, () => env.root.resetReadTxn())
-    return new LmdbTableStore(folder, env, thread, options.clock)
+    const reader = new RowReader(env, options.clock)
+    const thread = await WriterThread.open(settings, options.clock, () => {
+      env.root.resetReadTxn()
+      reader.committed()
+    })
+    return new LmdbTableStore({ folder, env, thread, reader, clock: options.clock })
   } catch (error) {
     folder.release()
     throw error
   }
+}
+
+interface StoreParts {
+  folder: DataFolder
+  env: TableEnvironment
+  thread: WriterThread
+  reader: RowReader
+  clock: Clock
 }
 
 class LmdbTableStore implements TableStore {
@@ -74,13 +86,13 @@ class LmdbTableStore implements TableStore {
   private packingCount = 0
   private isClosed = false
 
-  constructor(folder: DataFolder, env: TableEnvironment, thread: WriterThread, clock: Clock) {
+  constructor({ folder, env, thread, reader, clock }: StoreParts) {
     this.folder = folder
     this.env = env
     this.readers = openTableReaders(env)
     this.thread = thread
     this.clock = clock
-    this.reader = new RowReader(env, clock)
+    this.reader = reader
     // What the thread that died had still done was not answered.
     thread.restarted = (records) => {
       for (const [name, record] of records) if (this.records.has(name)) this.records.set(name, record)

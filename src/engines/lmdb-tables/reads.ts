@@ -7,6 +7,12 @@ import { isRowId, type StoredRow } from '../table-store.ts'
 
 const SCAN_ROWS_AT_ONCE = 500
 const SCOPES_CACHED_MAX = 100_000
+const SINCE_COMMIT_MAX = 1_000
+
+interface SharedRow {
+  row: Row
+  expiresAt: number
+}
 
 /** Reads rows by their ids, and all of them. */
 export class RowReader {
@@ -14,6 +20,8 @@ export class RowReader {
   private readonly clock: Clock
   private readonly scopes = new Map<string, number>()
   private readonly shared = new RowMemory()
+  /** Shared rows that were read since this process last heard of a commit, which nothing else makes: a bulk asks for one again and again. */
+  private readonly sinceCommit = new Map<string, SharedRow>()
 
   constructor(env: TableEnvironment, clock: Clock) {
     this.env = env
@@ -24,11 +32,22 @@ export class RowReader {
   read<R extends Row>(record: TableRecord, scope: string, id: string, isShared = false): R | undefined {
     const number = this.scopeNumber(scope)
     if (number === undefined || !isRowId(id)) return undefined
+    const name = isShared ? `${record.number} ${number} ${id}` : ''
+    const known = isShared ? this.sinceCommit.get(name) : undefined
+    if (known !== undefined) return this.hasEnded(known.expiresAt) ? undefined : (known.row as R)
     const stored = storedBytes(this.env.rows.getBinary(rowKeyOf(record.number, number, id)))
     if (stored === undefined || this.hasEnded(stored.expiresAt)) return undefined
     if (!isShared) return unpack<R>(stored.packed)
     const unpacked = (): StoredRow => ({ scope, id, row: unpack<R>(stored.packed) })
-    return this.shared.row(`${record.number} ${number} ${id}`, stored.packed, unpacked).row as R
+    const { row } = this.shared.row(name, stored.packed, unpacked)
+    if (this.sinceCommit.size >= SINCE_COMMIT_MAX) this.sinceCommit.clear()
+    if (Object.isFrozen(row)) this.sinceCommit.set(name, { row, expiresAt: stored.expiresAt })
+    return row as R
+  }
+
+  /** A commit is heard of: rows are read anew. */
+  committed(): void {
+    this.sinceCommit.clear()
   }
 
   /** The table is asked for anew at each page, as it may have been replaced meanwhile. */

@@ -20,7 +20,7 @@ import {
 } from './layout.ts'
 import { insideOf } from './order.ts'
 import type { TableReaders } from './readers.ts'
-import { breathe } from './turns.ts'
+import { nextTurn } from './turns.ts'
 import { type Find, type Range, rangesOf, stretchesOf, wordGroupsOf } from '../table-store.ts'
 
 /** What a question does in one turn of the event loop, in entries that it passes: two milliseconds or three. */
@@ -221,7 +221,7 @@ export class QuestionSets {
         if (next === undefined) break
         if (offset === left) return false
         start = Buffer.from(next)
-        await breathe()
+        await nextTurn()
       }
       const pause = this.pass(count >> 2)
       if (pause !== undefined) await pause
@@ -239,7 +239,7 @@ export class QuestionSets {
       if (next === undefined) return count + order.getKeysCount({ start, end: high, ...this.options })
       start = Buffer.from(next)
       count += COUNTED_AT_ONCE
-      await breathe()
+      await nextTurn()
     }
   }
 
@@ -252,7 +252,7 @@ export class QuestionSets {
     this.passed += entries
     if (this.passed < ENTRIES_AT_ONCE) return undefined
     this.passed = 0
-    return breathe()
+    return nextTurn()
   }
 
   private async addPostings(set: RowSet, prefix: Buffer, end: Buffer): Promise<void> {

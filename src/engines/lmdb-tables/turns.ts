@@ -1,7 +1,7 @@
 const waiting: (() => void)[] = []
 
 /** Gives the event loop a turn; the snapshot stays as it is. Of all questions that wait, each turn goes on with one. */
-export const breathe = (): Promise<void> =>
+export const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(goOn)
   })

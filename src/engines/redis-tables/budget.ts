@@ -23,7 +23,7 @@ export class Budget {
     this.giveBack(0)
   }
 
-  /** Lets all who wait go on: behind a server that does not answer they would wait for a deadline after the other. */
+  /** Lets all waiters go on: behind a server that does not answer they would wait for a deadline after the other. */
   letAll(): void {
     for (const { cost, go } of this.waiting.splice(0)) {
       this.left -= cost

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Between two tries of whoever finds a commit of several steps under way. */
+/** Pause between tries while a commit of several steps is under way. */
 const BUSY_MS = 2
 /** A writer that died left its mark: what is there is answered. */
 const BUSY_TRIES = 500

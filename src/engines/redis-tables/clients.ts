@@ -15,9 +15,9 @@ export interface Master {
 /** One server, a cluster, or the master behind sentinels, through the library. */
 export interface Client {
   isCluster: boolean
-  /** Sends a command to whoever has the key. Answers hold Buffers. */
-  send(key: string, args: Argument[]): Promise<unknown>
-  /** Host and port of whoever has the key, as far as is known. */
+  /** Sends a command to the server of the key. Answers hold Buffers. `server`: not to another one behind sentinels, by its name. */
+  send(key: string, args: Argument[], server?: string): Promise<unknown>
+  /** Host and port of the key's server, as far as is known. */
   nameOf(key: string): string
   masters(): Promise<Master[]>
   /** Another connection to that server, for what keeps a connection waiting. */
@@ -27,7 +27,7 @@ export interface Client {
 
 const QUEUE_MAX = 10_000
 const RECONNECT_MS_MAX = 2_000
-/** A master of a cluster that cannot be reached for so long: the others are asked who has its place. */
+/** Time without reaching a cluster's master after which the others are asked who has its place. */
 const REFRESH_MS = 500
 const TYPES = { [RESP_TYPES.BLOB_STRING]: Buffer } as const
 
@@ -59,7 +59,7 @@ const firstClient = async (url: RedisUrl, address: RedisUrl['addresses'][0], dea
   return clusterClient(url)
 }
 
-/** What is used of the library's client of one server. */
+/** Used part of the library's client of one server. */
 interface OneClient {
   sendCommand(args: Argument[]): Promise<unknown>
   destroy(): void
@@ -72,7 +72,7 @@ const openOne = async (
 ): Promise<OneClient> => {
   let hasConnected = false
   const options = clientOptions(url)
-  // A server that never answered is told of at once; one that did is tried again for ever.
+  // A server that never answered fails at once; one that did is tried again for ever.
   const first = (retries: number, cause: Error): number | Error => (hasConnected ? reconnectStrategy(retries) : cause)
   const socket = { ...options.socket, host, port, reconnectStrategy: first }
   const one = createClient({ ...options, database: url.database, socket })
@@ -170,7 +170,7 @@ const sentinelClient = async (url: RedisUrl, name: string, deadlineMs: number): 
     name,
     sentinelRootNodes: url.addresses,
     RESP: 2,
-    // Else whoever asks first at the same time waits for a moment without any question.
+    // Else simultaneous first callers wait for a moment without any question.
     reserveClient: true,
     nodeClientOptions: { ...clientOptions(url), database: url.database },
     ...(url.tls !== undefined && { sentinelClientOptions: { socket: { tls: true as const, ...url.tls } } }),
@@ -186,28 +186,35 @@ const sentinelClient = async (url: RedisUrl, name: string, deadlineMs: number): 
   }
   return {
     isCluster: false,
-    send: (_key, args) => send(args),
+    send: (_key, args, server) => send(args, server),
     nameOf,
-    masters: async () => [{ name: nameOf(), sendCommand: send }],
+    masters: async () => [{ name: nameOf(), sendCommand: (args) => send(args) }],
     openAnother: another(url),
     close: () => sentinel.destroy(),
   }
 }
 
+const serverOf = ({ options }: Sender): string => {
+  const { host = '', port = 0 }: { host?: string; port?: number } = options?.socket ?? {}
+  return `${host}:${port}`
+}
+
 interface Sender {
+  options?: { socket?: object }
   sendCommand(args: Argument[], options: { typeMapping: typeof TYPES }): Promise<unknown>
 }
 
 /**
  * Sends each command once, within its time. The library by itself holds any number of commands while there is no master,
- * for however long, and sends again to the next master what the one before may have done.
+ * for however long, and sends again to the next master what the one before may have done. With `server`, nothing is sent to
+ * another master than that one.
  */
 export const sentOnce = (
   sentinel: Pick<ReturnType<typeof createSentinel>, '_execute'>,
   deadlineMs: number,
-): ((args: Argument[]) => Promise<unknown>) => {
+): ((args: Argument[], server?: string) => Promise<unknown>) => {
   let waiting = 0
-  return (args) => {
+  return (args, server) => {
     if (waiting >= QUEUE_MAX) return Promise.reject(new Error('The queue is full'))
     const endMs = performance.now() + deadlineMs
     waiting++
@@ -215,6 +222,7 @@ export const sentOnce = (
       let isOver = false
       const send = async (client: Sender): Promise<void> => {
         if (isOver || performance.now() > endMs) throw new Error('no master within the time')
+        if (server !== undefined && server !== serverOf(client)) throw new Error(`${server} is no longer the master`)
         isOver = true
         try {
           resolve(await client.sendCommand(args, { typeMapping: TYPES }))

@@ -13,7 +13,7 @@ import { endOf, type Step, stepsOf } from './steps.ts'
 import { packed } from './terms.ts'
 
 const WAIT_MS = 2
-/** What a server is given to do at once, as steps count it: so long whoever reads may have to wait behind commits. */
+/** Work given to a server at once, as steps count it: readers may have to wait that long behind commits. */
 const COST_AT_ONCE = 1_500
 /** Places that a commit writes at the same time: each answer is waited for, and takes a turn of a busy event loop. */
 const PLACES_AT_ONCE = 64
@@ -75,9 +75,12 @@ export class Commits {
   ): Promise<void> {
     const others = [...groups].filter(([key]) => key !== own)
     const turn = ++this.turn
+    // A master behind sentinels may go between the rows and their checkpoint: the next one need not have the rows.
+    const server = move !== undefined && others.length > 0 ? this.connection.serverOf(own ?? '') : undefined
+    const way: Way = { turn, move, server }
     if (move !== undefined && own !== undefined && others.length > 0) {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
-      if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args))) return
+      if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args, server))) return
     }
     const isSplit = move !== undefined && this.connection.isCluster
     if (isSplit) this.noteUnsure(move.consumer, others)
@@ -87,14 +90,14 @@ export class Commits {
           .slice(at, at + PLACES_AT_ONCE)
           .map(([key, changes]) =>
             this.registry.tableOf(changes[0].table).declaration.lives === 'row'
-              ? this.storeSingle(key, changes)
-              : this.storePlace(key, changes, turn, move),
+              ? this.storeSingle(key, changes, server)
+              : this.storePlace(key, changes, way),
           ),
       )
     // What is stored without a checkpoint is made sure of with the next one.
     if (isSplit && move.at !== undefined) await this.makeSure(move.consumer)
     else await this.replicatedAlone(others)
-    if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], turn, move, true)
+    if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], way, true)
   }
 
   private noteUnsure(consumer: string, others: readonly [string, RowChange[]][]): void {
@@ -127,28 +130,26 @@ export class Commits {
   private async storePlace(
     key: string,
     changes: readonly RowChange[],
-    turn: number,
-    move: CheckpointMove | undefined,
+    { turn, move, server }: Way,
     isOwn = false,
   ): Promise<void> {
     const tables = [...new Set(changes.map(({ table }) => this.registry.tableOf(table)))]
     for (const table of tables) await this.registry.noteScope(table, changes[0].scope)
     const keys = [...placeKeys(key), ...consumerKeys(key), ...tables.flatMap((table) => tableKeys(key, table))]
     const of = [move?.consumer ?? '', String(move?.fence ?? 0)]
-    const way = [isOwn ? '1' : '0', checkpointText(move?.from), checkpointText(move?.at)]
+    const moved = [isOwn ? '1' : '0', checkpointText(move?.from), checkpointText(move?.at)]
     const budget = this.budgetOf(key)
     /** The move was made before, or a step failed. */
     let isOver = false
     const store = async (step: Step): Promise<void> => {
       try {
-        const answer = await this.step(budget, step.cost, keys, [
-          ...of,
-          nameOf(step),
-          ...way,
-          newToken(),
-          String(turn),
-          ...step.changes,
-        ])
+        const answer = await this.step(
+          budget,
+          step.cost,
+          keys,
+          [...of, nameOf(step), ...moved, newToken(), String(turn), ...step.changes],
+          server,
+        )
         if (String((answer as Buffer[])[0]) === 'replaced') throw down(new Error('a table was replaced meanwhile'))
         if (move !== undefined && this.isDone(move, answer)) isOver = true
       } catch (error) {
@@ -186,11 +187,12 @@ export class Commits {
     cost: number,
     keys: readonly string[],
     args: readonly Argument[],
+    server: string | undefined,
   ): Promise<unknown> {
     for (;;) {
       await budget.take(cost)
       const answer = await this.connection
-        .fcall('commit', keys, args)
+        .fcall('commit', keys, args, server)
         .catch((error: unknown) => {
           budget.letAll()
           throw error
@@ -201,10 +203,10 @@ export class Commits {
     }
   }
 
-  private async storeSingle(key: string, changes: readonly RowChange[]): Promise<void> {
+  private async storeSingle(key: string, changes: readonly RowChange[], server: string | undefined): Promise<void> {
     const { row, expiresAt } = changes.at(-1)!
     const ends = expiresAt === undefined ? [] : ['PXAT', endOf(expiresAt)]
-    await this.connection.call(key, row === null ? ['DEL', key] : ['SET', key, packed(row), ...ends])
+    await this.connection.call(key, row === null ? ['DEL', key] : ['SET', key, packed(row), ...ends], server)
   }
 
   /** Whether the move was made before. @throws StaleCommit */
@@ -214,6 +216,14 @@ export class Commits {
     if (status === 'stale') throw new StaleCommit(move.consumer, { at: checkpointOf(at), fence: Number(fence) })
     return status === 'done'
   }
+}
+
+/** How the steps of one commit are stored. */
+interface Way {
+  turn: number
+  move: CheckpointMove | undefined
+  /** Master behind sentinels: no step goes to another one. */
+  server: string | undefined
 }
 
 const nameOf = ({ isFirst, isLast }: Step): string => (isFirst ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next')

@@ -10,14 +10,14 @@ import { Replicas } from './replicas.ts'
 /** One server, a cluster or a master behind sentinels, asked the same way, each question with a deadline. */
 export interface RedisConnection {
   readonly isCluster: boolean
-  /** Sends a command to whoever has the key. Answers hold Buffers. @throws Failure engine_down, overloaded */
-  call(key: string, args: Argument[]): Promise<unknown>
+  /** Sends a command to the key's server; with `server`, to no other master behind sentinels. Answers hold Buffers. @throws Failure engine_down, overloaded */
+  call(key: string, args: Argument[], server?: string): Promise<unknown>
   /**
    * Calls one of our functions on keys of one place, the first of which names it. In a cluster all that it may touch are
-   * named: while their slot moves to another server, none is touched, and the call is made again.
+   * named: while their slot moves to another server, none is touched, and the call is made again. `server` as in `call`.
    */
-  fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown>
-  /** Host and port of whoever has the key, as far as is known. */
+  fcall(name: string, keys: readonly string[], args: readonly Argument[], server?: string): Promise<unknown>
+  /** Host and port of the key's server, as far as is known. */
   serverOf(key: string): string
   /** The same command on every master. */
   everywhere(args: Argument[]): Promise<unknown[]>
@@ -83,12 +83,12 @@ export class Connection implements RedisConnection {
     return this.client.isCluster
   }
 
-  call(key: string, args: Argument[]): Promise<unknown> {
+  call(key: string, args: Argument[], server?: string): Promise<unknown> {
     const { client } = this
+    const send = (to: Client): Promise<unknown> => to.send(key, args, server)
     const ask = isRead(args)
-      ? (asked: Asked) =>
-          client.send(key, args).catch((error) => this.again(asked, client, error, (next) => next.send(key, args)))
-      : () => client.send(key, args)
+      ? (asked: Asked) => send(client).catch((error) => this.again(asked, client, error, send))
+      : () => send(client)
     return this.asked(client.nameOf(key), ask)
   }
 
@@ -103,10 +103,10 @@ export class Connection implements RedisConnection {
     return ask(this.client)
   }
 
-  fcall(name: string, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  fcall(name: string, keys: readonly string[], args: readonly Argument[], server?: string): Promise<unknown> {
     const named = this.isCluster ? keys : keys.slice(0, 1)
     const command = ['FCALL', `${LIBRARY}_${name}`, String(named.length), ...named, ...args]
-    return this.withLibrary(() => this.call(keys[0], command))
+    return this.withLibrary(() => this.call(keys[0], command, server))
   }
 
   private async withLibrary(ask: () => Promise<unknown>): Promise<unknown> {
@@ -176,7 +176,7 @@ export class Connection implements RedisConnection {
     }
   }
 
-  /** A server may refuse the question (ACL); then whoever runs it vouches for it. */
+  /** A server may refuse the question (ACL); then its operator vouches for it. */
   async assertKeepsRows(): Promise<void> {
     const answers = await this.everywhere(['CONFIG', 'GET', 'maxmemory-policy']).catch(() => [])
     for (const answer of answers) {
@@ -241,7 +241,7 @@ export class Connection implements RedisConnection {
     }
   }
 
-  /** Of a cluster others may be answering: they are heard out. */
+  /** Other servers of a cluster may be answering: they are heard out. */
   private giveUp(client: Client): void {
     if (!client.isCluster) return client.close()
     this.leaving.add(client)
@@ -249,7 +249,7 @@ export class Connection implements RedisConnection {
   }
 }
 
-/** What a server said, where that is what failed. */
+/** The server's own words, where it sent the error. */
 const reasonOf = (error: unknown): string => {
   const { cause, message } = error as Error
   return cause instanceof ErrorReply ? cause.message : message

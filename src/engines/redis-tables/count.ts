@@ -1,13 +1,13 @@
 import type { Conditions, Counted, Find, Found, Grouping, Term } from '../table-store.ts'
 import { rangesOf } from '../table-store.ts'
 import { decoded, encoded } from './terms.ts'
-import { type Place, type Visit, walkOnce } from './walk.ts'
+import { type TableAt, type Visit, walkOnce } from './walk.ts'
 
 type Finds = (question: Find) => Promise<Found>
 
 /** Counts the rows of questions by groups: the values are looked up one after the other, and each is asked for. */
 export const countGroups = async (
-  place: Place,
+  place: TableAt,
   find: Finds,
   questions: readonly Conditions[],
   grouping: Grouping,
@@ -38,7 +38,7 @@ const withValue = (question: Conditions, field: string, value: Term): Conditions
 })
 
 /** The different values of a field, in their order. */
-async function* valuesOf(place: Place, field: string): AsyncGenerator<Term> {
+async function* valuesOf(place: TableAt, field: string): AsyncGenerator<Term> {
   const stretch = { index: `e:${field}`, from: '-' as string | Buffer, to: '+' }
   for (;;) {
     const visit: Visit = { ...place, packed: new WeakMap(), isWhole: false, changes: '' }

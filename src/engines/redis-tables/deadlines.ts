@@ -20,7 +20,7 @@ export class Deadlines {
     this.deadlineMs = deadlineMs
   }
 
-  /** What the question answers; rejects with what `late` makes where the time is over before. */
+  /** Answer of the question; rejects with the error of `late` where the time is over before. */
   within<Answer>(ask: (asked: Asked) => Promise<Answer>, late: (askedAtMs: number) => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const askedAtMs = performance.now()

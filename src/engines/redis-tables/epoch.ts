@@ -10,7 +10,7 @@ const LOOK_MS = 1_000
 /** Another process may be writing the marks of the epoch that it began. */
 const MARKS_MS = 200
 const MARKS_TRIES = 3
-/** So many parts of the slots have a mark each, so that every master of a cluster has one at least. */
+/** Parts of the slots, each with a mark, so that every master of a cluster has at least one. */
 const PARTS = 64
 
 /**
@@ -60,7 +60,7 @@ export class Epoch {
 
   /**
    * Whether the server of a key had not lost anything when it gave an answer: to be asked after each answer that says that
-   * something is not there. Those who ask in the same turn of the event loop share the question. @throws Failure engine_down
+   * something is not there. Callers in the same turn of the event loop share the question. @throws Failure engine_down
    */
   confirm(key: string): Promise<void> {
     const mark = this.markBeside(key)
@@ -96,7 +96,7 @@ export class Epoch {
   private async lookAgainAndAgain(): Promise<void> {
     while (!this.closed.signal.aborted) {
       await pause(LOOK_MS, undefined, { signal: this.closed.signal, ref: false }).catch(() => undefined)
-      if (!this.closed.signal.aborted) await this.look().catch(() => undefined) // who asks hears of it
+      if (!this.closed.signal.aborted) await this.look().catch(() => undefined) // callers get the error
     }
   }
 

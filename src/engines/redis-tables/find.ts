@@ -9,7 +9,7 @@ import {
   type Arguments,
   Moved,
   moveBehind,
-  type Place,
+  type TableAt,
   rowsOfIds,
   type Stretch,
   type Visit,
@@ -19,13 +19,13 @@ import {
   walkRows,
 } from './walk.ts'
 
-/** A condition with at most so many entries is answered by reading all of its rows. */
+/** Most entries of a condition that is answered by reading all of its rows. */
 const FEW = 200
-/** Below so many entries what matches several conditions is counted before it is decided how it is read. */
+/** Entries up to which matches of several conditions are counted before deciding how to read them. */
 const COUNTED_FIRST = 10_000
-/** Below so many the ids of what matches are kept: what is few is then read by them, and its conditions looked up once. */
+/** Entries up to which the ids of matches are kept: few are then read by them, and their conditions looked up once. */
 const LISTED_FIRST = 2_000
-/** Reading and judging a row costs as much as looking at so many entries of an index. */
+/** Cost of reading and judging a row, in looks at entries of an index. */
 const ROW_COST = 4
 
 /** What is known of a question from its other pages, and the changes for which that was so. */
@@ -58,7 +58,7 @@ export interface Answer {
  * Answers a question in steps, each short for the server. A condition with few entries is answered by reading its rows;
  * otherwise the index of the order is walked, with conditions of equality looked up there and the others in the rows.
  */
-export const findRows = async (place: Place, question: Find, known: Known): Promise<Answer> => {
+export const findRows = async (place: TableAt, question: Find, known: Known): Promise<Answer> => {
   assertIndexed(place.table.declaration, question)
   for (let tries = 0; ; tries++) {
     const isWhole = tries < WHOLE_TRIES
@@ -95,7 +95,7 @@ const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number 
   const walk = { stretches: plan.stretches, checks: plan.others.filter(isLookedUp) }
   if (plan.count <= FEW) return sortedHere(visit, question, walkRows(visit, walk))
   const wanted = (question.offset ?? 0) + question.limit + 1
-  // The order's index holds one wanted entry among so many.
+  // The order's index holds one wanted entry among `plan.all / count`.
   const isFew = (count: number): boolean => count <= FEW || count * ROW_COST < (wanted * plan.all) / count
   let counted = plan.isExact ? plan.count : total
   if (counted === undefined && plan.count <= COUNTED_FIRST && countsByIndex(question, plan)) {
@@ -209,7 +209,7 @@ const walkInOrder = async (place: Visit, question: Find, plan: Plan): Promise<Om
   return { rows, next: null }
 }
 
-/** Moves the beginning of the walk's stretch behind so many entries that pass; false where there are no more. */
+/** Moves the beginning of the walk's stretch past `most` passing entries; false where there are no more. */
 const skipped = async (place: Visit, walk: Walk & { most: number }): Promise<boolean> => {
   const [stretch] = walk.stretches
   for (let left = walk.most; left > 0; ) {

@@ -1,6 +1,6 @@
 /**
- * Asks once for all who want the same at the same time: whoever comes while a question is under way shares the next one,
- * which begins after they came; where the one under way fails, they fail with it, instead of waiting for a deadline after
+ * Asks once for all who want the same at the same time: callers that come during a question share the next one, which
+ * begins after they came; where the one under way fails, they fail with it, instead of waiting for a deadline after
  * the other. An answer that is not frozen is given to one alone; the others ask for themselves.
  */
 export class Joint<Answer> {

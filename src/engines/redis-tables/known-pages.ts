@@ -9,7 +9,7 @@ import { ENDED, placeKeys, TableEnded, tableKeys } from './places.ts'
 import { READ_ROWS } from './reads.ts'
 import { unpackRow } from './terms.ts'
 import { concerns, ToldChanges } from './told-changes.ts'
-import type { Place } from './walk.ts'
+import type { TableAt } from './walk.ts'
 
 /** With the last changes of its table and place for which it is known to hold, as Redis tells them. */
 interface Page extends Omit<Answer, 'matches' | 'packed'> {
@@ -41,9 +41,9 @@ const MATCHES_MAX = 1_500
 const TOLD_PLACES = 100
 
 /**
- * Answers pages, and remembers them with the last changes of what they follow from (changes.ts). One call, shared by all
- * who ask at the same time, tells of a table and place whether pages still hold, whoever wrote there. Rows that have
- * changed, but neither come nor gone nor moved, are read by their ids.
+ * Answers pages, and remembers them with the last changes of what they follow from (changes.ts). One call, shared by
+ * simultaneous callers, says whether pages of a table and place still hold, whichever process wrote there. Rows that
+ * have changed, but neither come nor gone nor moved, are read by their ids.
  */
 export class KnownPages {
   private readonly confirm: (key: string) => Promise<void>
@@ -69,14 +69,14 @@ export class KnownPages {
   }
 
   /** @throws Failure engine_down, overloaded */
-  async find(place: Place, question: Find): Promise<Found> {
+  async find(place: TableAt, question: Find): Promise<Found> {
     const names = namesOf(place, question)
     const { page } = names
     if (page === undefined) return (await this.pageNow(undefined, place, question, names)).found
     return this.answers.ask(page, () => this.answer(page, place, question, names))
   }
 
-  private async answer(name: string, place: Place, question: Find, names: Names): Promise<Found> {
+  private async answer(name: string, place: TableAt, question: Find, names: Names): Promise<Found> {
     const kept = this.pages.get(name)
     const page = await this.pageNow(kept, place, question, names)
     // Where nothing was ever changed, nothing would tell of a server that lost its rows.
@@ -84,13 +84,13 @@ export class KnownPages {
     return page.found
   }
 
-  private async pageNow(kept: Page | undefined, place: Place, question: Find, names: Names): Promise<Page> {
+  private async pageNow(kept: Page | undefined, place: TableAt, question: Find, names: Names): Promise<Page> {
     const held = kept && (await this.asItIs(kept, place, question))
     return held ?? (await this.ofMatches(place, question, names)) ?? this.anew(place, question, names, kept)
   }
 
   /** The page as it is now; undefined where it must be made anew. */
-  private async asItIs(kept: Page, place: Place, question: Find): Promise<Page | undefined> {
+  private async asItIs(kept: Page, place: TableAt, question: Find): Promise<Page | undefined> {
     const { found } = kept
     const now = await this.unmoved(kept.changes, place, question)
     if (now === undefined || now.changes === kept.changes) return now && kept
@@ -103,7 +103,7 @@ export class KnownPages {
   }
 
   /** The page of what is known to match; undefined where that is not known. */
-  private async ofMatches(place: Place, question: Find, names: Names): Promise<Page | undefined> {
+  private async ofMatches(place: TableAt, question: Find, names: Names): Promise<Page | undefined> {
     const kept = names.question === undefined ? undefined : this.matches.get(names.question)
     if (kept === undefined || question.limit > READ_ROWS) return undefined
     const now = await this.unmoved(kept.changes, place, question)
@@ -121,7 +121,7 @@ export class KnownPages {
    */
   private async unmoved(
     changes: string,
-    place: Place,
+    place: TableAt,
     question: Find,
   ): Promise<{ changes: string; isTouched(id: string): boolean } | undefined> {
     const since = lastOf(changes)
@@ -139,7 +139,7 @@ export class KnownPages {
   /** Rows of a page; undefined where they, or what follows from their indexes, have changed since those last changes. */
   private async rowsOf(
     ids: readonly string[],
-    place: Place,
+    place: TableAt,
     question: Find,
     since: string,
   ): Promise<{ rows: StoredRow[]; changes: string; rowBytes: number } | undefined> {
@@ -165,7 +165,7 @@ export class KnownPages {
     return { rows, changes: String(changes), rowBytes }
   }
 
-  private async anew(place: Place, question: Find, names: Names, kept?: Page): Promise<Page> {
+  private async anew(place: TableAt, question: Find, names: Names, kept?: Page): Promise<Page> {
     const before = names.before === undefined ? undefined : this.pages.get(names.before)
     const known: Known = {
       total: names.question === undefined ? undefined : this.totals.get(names.question),
@@ -189,7 +189,7 @@ export class KnownPages {
   }
 
   /** A row of a page: the same object as on other pages. */
-  private shared(place: Place, { limit }: Find, id: string, bytes: Buffer, unpacked: () => StoredRow): StoredRow {
+  private shared(place: TableAt, { limit }: Find, id: string, bytes: Buffer, unpacked: () => StoredRow): StoredRow {
     return limit > PAGE_ROWS_MAX ? unpacked() : this.rows.row(nameOf(place, id), bytes, unpacked)
   }
 
@@ -197,7 +197,7 @@ export class KnownPages {
    * Which change touched what last; learns what changes did since the last ones that are known, or since that one.
    * @throws TableEnded
    */
-  private changesIn(place: Place, since: string): Promise<string> {
+  private changesIn(place: TableAt, since: string): Promise<string> {
     const { connection, key, table } = place
     const name = nameOf(place, '')
     const keys = [key, ...tableKeys(key, table).slice(0, 6)]
@@ -218,9 +218,9 @@ export class KnownPages {
 /** The last change of any row. */
 const lastOf = (changes: string): string => changesOf(changes, ['rows'])
 
-const nameOf = ({ key, table }: Place, what: string): string => `${key} ${table.generation} ${what}`
+const nameOf = ({ key, table }: TableAt, what: string): string => `${key} ${table.generation} ${what}`
 
-const namesOf = (place: Place, question: Find): Names => {
+const namesOf = (place: TableAt, question: Find): Names => {
   const asked = questionKey(question)
   const name = (what: string | undefined): string | undefined => (what === undefined ? undefined : nameOf(place, what))
   const { offset = 0, limit } = question

@@ -82,7 +82,7 @@ export class TableEnded extends Error {}
 /** Keys of a place that its commits and reads touch, whatever table they are about. */
 export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `${place}:waiting`]
 
-/** Keys of a place that say who wrote it, and how far. */
+/** Keys of a place that name its writers, and how far they are. */
 export const consumerKeys = (place: string): string[] => [`${place}:consumer`, `${place}:fences`]
 
 /** Every key that rows of a table have in a place. */
@@ -91,7 +91,7 @@ export const tableKeys = (place: string, { generation, indexes }: KnownTable): s
     (suffix) => `${place}:${generation}:${suffix}`,
   )
 
-/** Of those the one that says which change touched what last. */
+/** The one of those that says which change touched what last. */
 export const changesKey = (place: string, { generation }: KnownTable): string => `${place}:${generation}:c`
 
 /** A checkpoint as text that is the same for the same checkpoint; nothing is the empty text. */

@@ -32,7 +32,7 @@ export const isLookedUp = ({ values }: Check): boolean => values.length <= CHECK
 
 /** How a question is answered. */
 export interface Plan {
-  /** What must be read at least: of the condition with the fewest entries, or all rows. */
+  /** Least to be read: the condition with the fewest entries, or all rows. */
   stretches: Stretch[]
   count: number
   /** Number of all rows. */

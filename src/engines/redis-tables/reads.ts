@@ -7,7 +7,7 @@ import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './plac
 export const READ_ROWS = 200
 /** Times that an answer of several calls is begun again because a commit came between them. */
 export const WHOLE_TRIES = 20
-/** Calls for the same rows' place that are under way at once; whoever asks meanwhile shares the next one. */
+/** Calls for the same rows' place that are under way at once; later callers share the next one. */
 const CALLS_AT_ONCE = 2
 /** Ids that may wait for a call, of one place. */
 const WAITING_MAX = 50_000
@@ -82,7 +82,7 @@ export class Reads {
       let at = 0
       for (const { ids, resolve } of questions) resolve(rows.slice(at, (at += ids.length)))
     } catch (error) {
-      // Whoever waited has waited as long for the same server; each would else wait for a deadline after the other.
+      // All have waited as long for the same server; else each would wait for a deadline after the other.
       for (const { reject } of [...questions, ...queue.waiting.splice(0)]) reject(error)
       queue.waitingIds = 0
     }

@@ -100,7 +100,7 @@ export class Registry {
     const next = `${this.places.ofConsumer(`${consumer}@next`)}:consumer`
     const live = `${this.places.ofConsumer(consumer)}:consumer`
     const built = (await this.connection.call(next, ['HGET', next, 'at'])) as Buffer | null
-    // What was built is lost by now.
+    // What was built has been lost.
     if (built === null) throw down(new Error(`nothing is built of ${consumer}`))
     // Where the answer of this call was lost, what was built is in place: it has not ended.
     const ended = tables.flatMap((name) => {

@@ -3,16 +3,16 @@ import type { Client } from './clients.ts'
 
 /** How long a replica has to take what it is behind. */
 const WAIT_MS = 1_000
-/** What is known of whether a server has replicas is so old at most. */
+/** Oldest trusted answer on whether a server has replicas. */
 const KNOWN_MS = 1_000
-/** What was written to have something to wait for is gone after so long. */
+/** Life of a mark that was written to have something to wait for. */
 const MARK_MS = 60_000
 
 type Connected = Awaited<ReturnType<Client['openAnother']>>
 
 /**
- * Waits until replicas have what was written, each server over a connection of its own: whoever waits is served nothing
- * else meanwhile. Those who ask while one waits share the next wait.
+ * Waits until replicas have what was written, each server over a connection of its own: one that waits serves nothing
+ * else meanwhile. Callers that ask during a wait share the next wait.
  */
 export class Replicas {
   private readonly client: Client

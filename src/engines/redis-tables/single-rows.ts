@@ -38,7 +38,7 @@ export class SingleRows {
       return undefined
     } catch (error) {
       // Where another process has put its own meanwhile, after a failover that lost this one, that one stays.
-      await this.connection.fcall('take_back', keys, args).catch(() => undefined) // who asks again finds it for a while
+      await this.connection.fcall('take_back', keys, args).catch(() => undefined) // a repeat finds it for a while
       throw error
     }
   }

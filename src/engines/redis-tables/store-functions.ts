@@ -1,12 +1,12 @@
 import { ENDED } from './places.ts'
 
-/** What is told of the last changes of a table and place: more rows at once, or more bytes, are looked at anew. */
+/** Rows reported of the last changes of a table and place: more at once, or more bytes, are looked at anew. */
 const TOLD_ROWS_MAX = 16
 const TOLD_BYTES_MAX = 8_192
 const TOLD_CHANGES = 64
 /** Where nothing more is written, nothing of it stays. */
 const TOLD_MS = 10_000
-/** How long it is known who put a row: longer than a put and the wait for its replica take. */
+/** How long the writer of a row is known: longer than a put and the wait for its replica take. */
 const PUT_KNOWN_MS = 20_000
 
 /** How Redis stores rows with what its indexes name them by, as part of the library. */

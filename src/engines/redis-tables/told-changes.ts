@@ -43,7 +43,7 @@ export class ToldChanges {
     return this.told.at(-1)?.token ?? this.before
   }
 
-  /** Of each change behind the last one its token and what it did, as Redis tells it. */
+  /** Token and effect of each change behind the last one, as Redis reports them. */
   add(told: readonly Buffer[]): void {
     for (let i = 0; i + 1 < told.length; i += 2) {
       // The driver's buffer is a part of a larger one, which it would hold.

@@ -31,7 +31,7 @@ export interface Check {
 /** What is taken of rows that pass; with the name of an ordered index, its entries. */
 export type Wanted = 'count' | 'ids' | 'rows' | `r:${string}`
 
-/** What a walk goes through, one stretch after the other, and what must be so of its entries. */
+/** Stretches of a walk, one after the other, and conditions on its entries. */
 export interface Walk {
   stretches: readonly Stretch[]
   checks: readonly Check[]
@@ -52,7 +52,7 @@ export interface Walked {
   rows: Buffer[]
 }
 
-export interface Place {
+export interface TableAt {
   connection: RedisConnection
   table: KnownTable
   /** The place that the rows live in. */
@@ -61,7 +61,7 @@ export interface Place {
 }
 
 /** A place while one answer is made of it. */
-export interface Visit extends Place {
+export interface Visit extends TableAt {
   /** The bytes of each row that was read: where it is read again, another object has the others. */
   readonly packed: WeakMap<StoredRow, Buffer>
   /** Whether the answer is to be seen as one: no change of the table may come between its calls. */
@@ -105,9 +105,9 @@ export const countStretches = async (visit: Visit, stretches: readonly Stretch[]
   return counts
 }
 
-const keysOf = ({ key, table }: Place): string[] => [...placeKeys(key), ...tableKeys(key, table)]
+const keysOf = ({ key, table }: TableAt): string[] => [...placeKeys(key), ...tableKeys(key, table)]
 
-const sweep = (place: Place): Promise<unknown> =>
+const sweep = (place: TableAt): Promise<unknown> =>
   place.connection.fcall('sweep', keysOf(place), [place.table.generation, String(SWEEP_ROWS), newToken()])
 
 export async function* walkRows(visit: Visit, walk: Omit<Walk, 'wanted'>): AsyncGenerator<StoredRow> {

@@ -104,7 +104,7 @@ const guardedConnector = (
 ): buildConnector.connector => {
   const guardedLookup: LookupFunction = (hostname, options, done) => {
     lookup(hostname, options, (error, addresses) => {
-      // A name that does not exist and one that leads inside are told in the same words: else customers could list what is inside.
+      // A name that does not exist and one that leads inside get the same words: else customers could list what is inside.
       if (error !== null) return done(new RefusedAddress(), '')
       const passed = addresses.filter(({ address }) => guard(address))
       if (passed.length === 0) return done(new RefusedAddress(), '')

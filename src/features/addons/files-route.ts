@@ -73,7 +73,7 @@ const file = async (services: AddonServices, state: ResourceState, id: string, n
   }
 }
 
-/** The document that runs the scripts. Its frame is told of by `postMessage` alone. */
+/** The document that runs the scripts. Its frame is reached by `postMessage` alone. */
 const frame = ({ values }: ResourceState, origin: string | undefined): Reply => {
   const scripts = ((values.files ?? []) as unknown as AddonFile[]).map(
     ({ name, path, integrity }) =>

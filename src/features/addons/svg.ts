@@ -1,4 +1,3 @@
-import sanitizeHtml from 'sanitize-html'
 import { Failure } from '../../kernel/errors.ts'
 
 const SHAPES = ['path', 'rect', 'circle', 'ellipse', 'line', 'polyline', 'polygon', 'text', 'tspan']
@@ -35,7 +34,9 @@ const ATTRIBUTES = [
 const LOCAL = /^url\(#[\w-]+\)$/
 
 /** The picture without what could run, load or lead anywhere. @throws Failure unsupported_type for what is no SVG */
-export const harmlessSvg = (bytes: Uint8Array): Buffer => {
+export const harmlessSvg = async (bytes: Uint8Array): Promise<Buffer> => {
+  // Few installations ever need it, and every start would load it.
+  const { default: sanitizeHtml } = await import('sanitize-html')
   const clean = sanitizeHtml(decoded(bytes), {
     allowedTags: [...SHAPES, ...FRAMES],
     allowedAttributes: { '*': ATTRIBUTES },

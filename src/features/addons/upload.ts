@@ -60,10 +60,10 @@ export const storeScripts = async (
 }
 
 /** @throws Failure unsupported_type, too_large */
-export const storeIcon = (files: FileStore, addonId: string, { bytes }: UploadedFile): Promise<AddonFile> => {
+export const storeIcon = async (files: FileStore, addonId: string, { bytes }: UploadedFile): Promise<AddonFile> => {
   if (bytes.byteLength > ICON_BYTES_MAX)
     throw new Failure('too_large', { message: `The icon is larger than ${ICON_BYTES_MAX} bytes.` })
-  if (looksLikeSvg(bytes)) return store(files, addonId, 'icon.svg', SVG_TYPE, harmlessSvg(bytes))
+  if (looksLikeSvg(bytes)) return store(files, addonId, 'icon.svg', SVG_TYPE, await harmlessSvg(bytes))
   const ending = imageEnding(bytes)
   return store(files, addonId, `icon.${ending}`, IMAGE_TYPES[ending], bytes)
 }

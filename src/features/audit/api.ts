@@ -86,7 +86,7 @@ const shapeOf = (nouns: readonly string[]): ListShape => ({
 
 type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string[]; resourceId?: string[] }
 
-/** Who changed what, when, and from where. */
+/** Changes: by whom, when and from where. */
 export const auditRoute = (services: AuditServices): Route => {
   const shape = shapeOf(nounsShown(services.resources))
   const schema = listQuerySchema(shape)
@@ -97,7 +97,7 @@ export const auditRoute = (services: AuditServices): Route => {
     operationId: 'listAuditLog',
     summary: 'List who changed what, newest first',
     description:
-      'For as long as the log has it. Whoever does not see all hubs sees what concerns their hubs, and nothing of what belongs to no hub.',
+      'For as long as the log has it. A user who does not see all hubs sees the entries about their hubs, and none that belong to no hub.',
     tag: 'Audit log',
     access: { permission: 'view/audit-log' },
     query: {

@@ -13,7 +13,7 @@ export interface Change {
   to?: Json
 }
 
-/** What the log says of an entry: it is gone with what was erased. */
+/** The log's content of an entry: it is gone with erased data. */
 export interface Logged {
   changes: { [field: string]: Change }
   address?: string
@@ -23,7 +23,7 @@ export interface Logged {
 const LOOK_BACK_EVENTS = 50
 /** A longer value is not shown, only how long it is. */
 const VALUE_CHARACTERS_MAX = 4_096
-/** Shown of others to whoever may not edit users. */
+/** Fields of others shown to callers who may not edit users. */
 const USER_FIELDS = ['name', 'status', 'roleId']
 
 export interface LoggedServices {
@@ -67,7 +67,7 @@ const saidBy = ({ type, data }: RecordedEvent): Said => {
   >(data)
   const isDeleted = /Deleted(\.v\d+)?$/.test(type)
   const isPatch = said.values === undefined && said.content === undefined && !/Created(\.v\d+)?$/.test(type)
-  // Sealed values stand beside the others; whoever shows them opens them.
+  // Sealed values stand beside the others; the code that shows them opens them.
   const declared: JsonObject | undefined = said.values && {
     ...said.values,
     ...(said.sealed && { sealed: said.sealed }),

@@ -8,7 +8,7 @@ export type Details = JsonObject
 
 /** What the check of details may look at. */
 export interface DetailsContext {
-  /** Who writes the automation: what they may not see or do, it may not either. */
+  /** Writer of the automation: what they may not see or do, it may not either. */
   editor: UserCaller
   event: AutomationEvent
   /** The fields of its rules. */

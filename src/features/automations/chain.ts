@@ -12,7 +12,7 @@ export interface Chain {
   runs: number
 }
 
-/** An event that so many automations led to, one after the other, leads to no more. */
+/** Most automations in a row, each set off by the one before. */
 export const CHAIN_DEPTH_MAX = 10
 /** Runs that may follow from what the runs of one event do. */
 const CHAIN_RUNS_MAX = 1_000

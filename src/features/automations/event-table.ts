@@ -9,7 +9,7 @@ import { EVENT_DATA_TYPES, type AutomationEvent, type Subject } from './events.t
 /** What is known of an event before it happens. */
 export interface EventKind {
   subject: Subject['type']
-  /** Who lacks it may not see the event. */
+  /** Permission needed to see the event. */
   permission: string
   /** Whether rules may name the state before, as `old.<path>`. */
   hasBefore: boolean

@@ -218,5 +218,5 @@ export const runIdOf = (trigger: RunTrigger, automationId: string): string =>
 
 export const RUN_FACTS: readonly string[] = [RUNS_OWED, ATTEMPTS_MADE, RUNS_SKIPPED, RUN_REOPENED]
 
-/** A fact of `automation-runs-<partition>`. Whoever keeps runs changes what it holds of them: nobody shares it. */
+/** A fact of `automation-runs-<partition>`. Each reader gets its own copy, which it may change. */
 export const runFactOf = ({ type, data }: RecordedEvent): Fact => ({ type, data: decodeJson(data) })

@@ -11,7 +11,7 @@ import { UUID } from '../../kit/http/page-members.ts'
 import { isBehind, partOf, type Reach } from '../../live/cursor.ts'
 import type { EventDocument, FeedHub, FeedOptions, LiveFeed, ReplayQuestion } from '../../live/feed.ts'
 import type { LiveEvent } from '../../live/live-event.ts'
-import { followLive, reachOf } from '../../live/log-feed.ts'
+import { endOfNext, followLive, reachOf } from '../../live/log-feed.ts'
 import { showAutomation } from './declaration.ts'
 import {
   ATTEMPTS_MADE,
@@ -82,6 +82,7 @@ export const automationFeed = (services: LiveServices): LiveFeed => {
     channel: 'automation',
     follow: (hub) => follow(hub, sources),
     replay: (options, question) => replay(options, sources, question),
+    endOf: ({ log }, { revision }, signal) => endOfNext(log, [AUTOMATION_STREAMS], revision, signal),
   }
 }
 
@@ -162,7 +163,7 @@ const watchedEvents = async (
   }
 }
 
-/** Whether runs may have left the log that were told after it. */
+/** Whether runs reported after it may have left the log. */
 const isTruncatedAfter = async ({ log, partitions }: FeedOptions, { revision: position }: Reach): Promise<boolean> => {
   for (let partition = 0; partition < partitions; partition++) {
     const [first] = await log.read(runsStream(partition), 0, 1)
@@ -171,7 +172,7 @@ const isTruncatedAfter = async ({ log, partitions }: FeedOptions, { revision: po
   return false
 }
 
-/** What one event made of a run, whose row may know more by now. */
+/** What one event made of a run, whose row may already know more. */
 interface RunChange {
   organizationId: string
   runId: string

@@ -19,18 +19,18 @@ export interface NoticeOptions {
   isFired(event: AutomationEvent): boolean
 }
 
-/** Why an automation does not fire: what the service noted when it deactivated it, or what is seen when it is read. */
+/** Why an automation does not fire: the service's note when it deactivated it, or a finding when it is read. */
 export const NOTICES: { readonly [reason in NoticeReason]: string } = {
   gone: 'The receiver answered 410 Gone; the automation was deactivated.',
   failing: 'Nothing but failures for five days; the automation was deactivated.',
-  editorGone: 'Whoever edited it last is no active user any more; an edit by somebody else makes it fire again.',
-  editorLacksPermission: 'Whoever edited it last may not see this event any more.',
-  editorLacksHubs: 'Whoever edited it last has no hub any more.',
-  editorLacksRight: 'Whoever edited it last may not do this any more.',
+  editorGone: 'Its last editor is no active user any more; an edit by somebody else makes it fire again.',
+  editorLacksPermission: 'Its last editor may not see this event any more.',
+  editorLacksHubs: 'Its last editor has no hub any more.',
+  editorLacksRight: 'Its last editor may not do this any more.',
   groupGone: 'Its geofence group is gone.',
   flowGone: 'Its flow is gone.',
   dataTypeGone: 'Its data type is gone.',
-  hubGone: 'Its hub is gone, or whoever edited it last does not have it any more.',
+  hubGone: 'Its hub is gone, or its last editor does not have it any more.',
   peopleGone: 'Nobody whom it names is left.',
   notRolledOut: 'Geofences are not available to this organization any more.',
   neverFired: 'Nothing on this server makes this event yet; it will fire once something does.',

@@ -28,7 +28,7 @@ export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] =>
   required: Object.keys(fields),
 })
 
-/** What is wrong with these fields as a whole; undefined when nothing is. */
+/** Fault of these fields as a whole; undefined for none. */
 export const fieldsFault = (fields: { [key: string]: unknown }): string | undefined => {
   if (Object.keys(fields).length > FIELDS_MAX) return `must have at most ${FIELDS_MAX} keys`
   if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX) return `must be at most ${FIELDS_BYTES_MAX} bytes`

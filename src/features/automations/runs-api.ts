@@ -120,7 +120,7 @@ const shownTo = async (
   return audience.length === 0 ? undefined : { audience }
 }
 
-/** Whether a caller sees what runs are about, as it is now. What has no hub, or is gone, only those see who see all. */
+/** Whether a caller sees the subjects of runs, as they are now. Those without hub, or gone, need all hubs. */
 const seenBy = async (
   { tables, visibleTrackers }: RunsApiOptions,
   caller: UserCaller,
@@ -186,7 +186,7 @@ const logRoute = (options: RunsApiOptions): Route => {
     operationId: 'listAutomationLog',
     summary: 'The runs of automations with their attempts, newest first; kept 30 days',
     description:
-      'Whoever does not see all hubs sees runs about their trackers, about records, and about tasks that are and were in their hubs; those of a task that came from another hub by `taskId`. A page may have fewer rows than `limit` although there is a next one.',
+      'A user who does not see all hubs sees runs about their trackers, about records, and about tasks that are and were in their hubs; those of a task that came from another hub by `taskId`. A page may have fewer rows than `limit` although there is a next one.',
     tag: TAG,
     access: { permission: 'view/automation' },
     query: LOG_QUERY,

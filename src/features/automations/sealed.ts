@@ -6,7 +6,7 @@ import { RecentMap } from '../../kernel/recent-map.ts'
 const DETAILS = 'automation-details'
 const SECRET = 'automation-secret'
 const ANSWER = 'automation-answer'
-/** Opened texts are remembered for so many automations: an attempt should not decrypt what the last one did. */
+/** Automations whose opened texts are remembered: an attempt should not decrypt what the last one did. */
 const OPENED_MAX = 2_000
 
 /** How long the secret before a rotation signs too. */

@@ -22,7 +22,7 @@ const dynamicOf = (value: Json): Dynamic | undefined => {
   return name === 'fromDataSource' ? { from: 'dataSource', field: said } : undefined
 }
 
-/** What is wrong with a value at a path: what its dynamic parts name, and how deep it nests. */
+/** Faults of a value at a path: names of its dynamic parts, and how deep it nests. */
 export const valueFaults = (
   value: Json,
   path: string,

@@ -74,7 +74,7 @@ export type NoticeReason =
   | 'notRolledOut'
   | 'neverFired'
 
-/** `at` where the service deactivated it (RFC 3339); what reads find out says only what is. */
+/** `at` where the service deactivated it (RFC 3339); a finding of a read has none. */
 export interface Notice {
   reason: NoticeReason
   at?: string

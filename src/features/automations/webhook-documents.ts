@@ -21,7 +21,7 @@ const SUMMARIES: { [event in AutomationEvent]: string } = {
 const DESCRIPTION =
   'Sent to the url of each active automation for this event whose rules it satisfies, after Standard Webhooks 1.0. Verify the signature, act once for each `webhook-id`, and answer 2xx within 15 s.'
 
-/** What an event carries as it happened; everything else is what it refers to. */
+/** Members that an event carries as they were; everything else is what it refers to. */
 const OWN: ReadonlySet<string> = new Set(['trackerId', 'at', 'point', 'trip', 'transitionId', 'geofenceId', 'cause'])
 const OFTEN_ABSENT = ['user', 'point', 'geofenceGroupId']
 

@@ -108,7 +108,7 @@ export class AutomationWriter implements ResourceWrites {
     return { row: last as AutomationRow, wrote }
   }
 
-  /** The details, with the secret that is told once where receivers are given one. */
+  /** The details, with the secret that is shown once where receivers are given one. */
   private told(row: AutomationRow, secret: string): Pick<Written, 'told'> {
     const action = this.check.actions[row.automationType]
     if (action?.isSigned !== true) return {}
@@ -165,7 +165,7 @@ const live = ({ row }: Pick<AutomationState, 'row'>, organizationId: string): Au
   return row
 }
 
-/** Whoever writes an automation bounds what it may see: there is always somebody. */
+/** The writer of an automation, always present, bounds what it may see. */
 const editorOf = ({ caller }: WriteOrigin): UserCaller => {
   if (caller === undefined) throw new Failure('forbidden')
   return caller

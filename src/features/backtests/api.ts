@@ -145,7 +145,7 @@ const readRoute = (services: BacktestServices): Route =>
     answers: {
       200: {
         description:
-          'The job: for whoever asked for it, and for users who see every hub. Kept as long as runs of automations.',
+          'The job: for the user who asked for it, and for users who see every hub. Kept as long as runs of automations.',
         schema: envelope({ data: JOB_SCHEMA }),
         example: { status: true, data: JOB_EXAMPLE },
       },

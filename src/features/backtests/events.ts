@@ -10,7 +10,7 @@ export interface BacktestRequested extends JobAsked {
   geofenceGroupId: string
   /** The geofence as it was when the back-test was asked for: how many events its stream had. */
   geofenceVersion: number
-  /** Whoever asked for it, and the hubs that they could see then. */
+  /** The user who asked for it, and the hubs that they could see then. */
   userId: string
   hubIds: 'all' | readonly string[]
   /** ms since the epoch, inclusive. */

@@ -17,8 +17,11 @@ export interface ListServices {
 const LIST: ListShape = {
   table: BACKTESTS,
   members: Object.keys(JOB_SCHEMA.properties as object),
-  filters: { status: { type: 'string', enum: ['queued', 'processing', 'completed', 'failed'] } },
-  several: ['status'],
+  filters: {
+    _id: { type: 'string', format: 'uuid' },
+    status: { type: 'string', enum: ['queued', 'processing', 'completed', 'failed'] },
+  },
+  several: ['_id', 'status'],
   sortable: BACKTESTS.range ?? [],
   searchable: false,
 }

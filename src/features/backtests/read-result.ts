@@ -5,7 +5,7 @@ import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-c
 import { resultStream, type BacktestPage, type BacktestResult, type FoundTransition } from './events.ts'
 
 /** Where the next page of an answer begins: a page of the stream, and a place in it. */
-interface Place {
+interface ResultPage {
   revision: number
   at: number
 }
@@ -15,7 +15,7 @@ export interface ResultQuestion {
   result: BacktestResult
   limit: number
   cursor?: string
-  /** Whose transitions the caller may see now. */
+  /** Trackers whose transitions the caller may see now. */
   trackerIds: 'all' | readonly string[]
   show(transition: FoundTransition): object
 }
@@ -46,7 +46,7 @@ export const readResult = async (
 async function* write(
   log: Pick<EventLog, 'read'>,
   question: Pick<ResultQuestion, 'backtestId' | 'result' | 'limit' | 'show'> & {
-    place: Place
+    place: ResultPage
     isSeen(transition: FoundTransition): boolean
   },
 ): AsyncGenerator<string> {
@@ -78,10 +78,10 @@ const readPage = async (
   return decodeJson<BacktestPage>(page.data).transitions
 }
 
-const encode = (backtestId: string, { revision, at }: Place): string =>
+const encode = (backtestId: string, { revision, at }: ResultPage): string =>
   sealCursor(`${revision}.${at}`, fingerprintOf(backtestId))
 
-const placeOf = (cursor: string, backtestId: string, { first, last }: BacktestResult): Place => {
+const placeOf = (cursor: string, backtestId: string, { first, last }: BacktestResult): ResultPage => {
   const found = /^(\d{1,15})\.(\d{1,15})$/.exec(openCursor(cursor, fingerprintOf(backtestId)))
   const place = { revision: Number(found?.[1]), at: Number(found?.[2]) }
   if (found === null || place.revision < first || place.revision > last)

@@ -48,7 +48,7 @@ export const JOB_SCHEMA: JsonSchema = {
     organizationId: UUID,
     geofenceId: UUID,
     geofenceGroupId: UUID,
-    userId: { ...UUID, description: 'Whoever asked for it.' },
+    userId: { ...UUID, description: 'The user who asked for it.' },
     status: {
       type: 'string',
       enum: ['queued', 'processing', 'completed', 'failed', 'cancelled'],

@@ -30,8 +30,8 @@ export const BACKTEST = defineJob<BacktestRequested, BacktestRow>({
 
 export const BACKTESTS: TableDeclaration = {
   name: 'backtests',
-  version: 1,
-  equality: ['geofenceId', 'status', 'userId'],
+  version: 2,
+  equality: ['_id', 'geofenceId', 'status', 'userId'],
   range: ['createdAt'],
 }
 
@@ -76,7 +76,7 @@ export const backtestShown = (row: BacktestRow): { [member: string]: unknown } =
   }
 }
 
-/** Whoever asked for it may read it, and whoever sees every hub: it counts points of trackers that others may not see. */
+/** Only its requester and users who see every hub may read it: it counts points of trackers that others may not see. */
 export const seesBacktest = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
   caller.hubIds === 'all' || caller.userId === userId
 

@@ -35,11 +35,11 @@ const KEYS: readonly ValueType[] = ['text', 'number']
 
 /** How many fields of these types one data type can have: each has a sorted index of its own. */
 const RANGED_MAX = 30
-/** So many further fields can be sorted by. */
+/** Further fields that can be sorted by. */
 const TEXTS_SORTED_MAX = 10
 export const SLOTS = RANGED_MAX + TEXTS_SORTED_MAX
 
-/** What is wrong with the fields of a type and its primary key. `isKept` says whose patterns it had already. */
+/** Faults of a type's fields and its primary key. `isKept` says whose patterns it had already. */
 export const fieldsFaults = (
   fields: readonly SentField[],
   primaryKey: string,
@@ -91,7 +91,7 @@ export const keptFields = (
     const same = before.length === sent.length && before[i].type === type ? before[i] : undefined
     return claim(same)
   })
-  // Of a field that is gone records still have values, under a key that nobody remembers.
+  // Records still have values of a removed field, under a key that nobody remembers.
   const ids = new Set(before.map(({ _id }) => _id))
   let no = lastNo
   const kept = sent.map((field, i): StoredField => {

@@ -279,6 +279,6 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
 
 const shown = (caller: UserCaller, type: DataTypeRow, row: RecordRow, { fields }: ListQuery): Row => {
   const query = withFields(caller, [type], { fields })
-  // What is hidden is gone by then.
+  // Hidden fields are already gone.
   return shownRow(shape, query.fields, caller)(shownRecord(caller, type, row))
 }

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
+import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordStart } from '../../kernel/words.ts'
 import { isEmpty, valueFault, type ValueType } from '../../kit/values/value-type.ts'
@@ -118,8 +119,15 @@ const sortText = (dataTypeId: string, field: StoredField, value: Json | undefine
   isEmpty(value) ? `${tagOf(dataTypeId, field)} ` : boundText(dataTypeId, field, value as Json)
 
 /** 22 characters of the type's id, and the number of the field in it. */
-const tagOf = (dataTypeId: string, { no }: StoredField): string =>
-  `${Buffer.from(dataTypeId.replaceAll('-', ''), 'hex').toString('base64url')}.${no}`
+const tagOf = (dataTypeId: string, { no }: StoredField): string => {
+  const known = shortIds.get(dataTypeId)
+  const short = known ?? Buffer.from(dataTypeId.replaceAll('-', ''), 'hex').toString('base64url')
+  if (known === undefined) shortIds.set(dataTypeId, short)
+  return `${short}.${no}`
+}
+
+/** Each record needs that of its type some twenty times. */
+const shortIds = new RecentMap<string, string>(1_000)
 
 const comparable = ({ type }: StoredField, value: Json): string => {
   if (type === 'time' && typeof value === 'string') return wholeTime(value)

@@ -1,5 +1,5 @@
 import { breathe } from '../../kernel/breath.ts'
-import { decodeJson } from '../../kernel/event.ts'
+import { dataOf, decodeJson } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
@@ -29,14 +29,14 @@ export const recordRows = (plain: RowSource): RowSource => ({
   apply: async (event, rows) => {
     if (event.type === RECORDS_CHECKED) return applyCheck(decodeJson<RecordsChecked>(event.data), event.loggedAt, rows)
     const id = idOfStream(event.stream)
-    const data = decodeJson<DataTypeData>(event.data)
+    const data = dataOf<DataTypeData>(event)
     if (event.stream.startsWith(DATA_TYPE_STREAMS))
       return applyType(event.type, { ...data, id, version: event.revision + 1 }, rows)
     const { organizationId } = data
     const { dataTypeId } = data.values as unknown as Partial<RecordValues>
     const check =
       dataTypeId === undefined ? undefined : await rows.get<CheckRow>(CHECKS.name, organizationId, dataTypeId)
-    // Otherwise whoever wrote has seen to it that no value is shared.
+    // Otherwise the writer has seen to it that no value is shared.
     const isWatched =
       check !== undefined &&
       (check.isRunning ||

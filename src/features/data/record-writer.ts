@@ -1,19 +1,19 @@
 import { assertNoFaults, Failure, type FieldError, invalid, taken } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
-import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import type { ResourceServices, UniqueValue } from '../../kit/resource/declaration.ts'
+import { createdId } from '../../kit/resource/created-id.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists, NAMES_NOTHING } from '../../kit/resource/references.ts'
-import { ABSENT } from '../../kit/resource/decider.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
-import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import type { Change, Deletion, Making, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { filesFault, isEmpty, keptValue, valueFault } from '../../kit/values/value-type.ts'
 import { type AttachedFile, assertFits, assertRoom, filesOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import type { StoredField } from './fields.ts'
 import { claimKey, isUnique, uniqueKey, uniqueTermOf } from './record-index.ts'
 import { RECORD_STREAMS } from './events.ts'
 import { chosen, type Keyed, keyed, withDefaults } from './keyed-values.ts'
+import { RecordKeys } from './record-keys.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
 
@@ -29,12 +29,14 @@ interface Judged {
 
 /** The writes of records: values by the names that clients use, kept by the keys of their fields. */
 export class RecordWriter implements ResourceWrites {
+  readonly keys: RecordKeys
   private readonly services: ResourceServices
   private readonly writer: ResourceWriter
 
   constructor(services: ResourceServices) {
     this.services = services
     this.writer = record.writer(services)
+    this.keys = new RecordKeys(services, this.writer)
   }
 
   /**
@@ -42,8 +44,8 @@ export class RecordWriter implements ResourceWrites {
    * @throws Failure invalid with every field that is not as its type wants it, key_in_use.
    */
   create(origin: WriteOrigin, body: JsonObject, asked?: string): Promise<Written> {
-    const id = this.writer.idOf(origin, body)
-    return this.writer.make(origin, id, async () => {
+    const { id, isDrawn } = createdId(record.declaration, origin, body)
+    const making = async (): Promise<Making> => {
       const type = await this.typeOf(origin.organizationId, body.dataTypeId as string)
       await this.assertNoGuess(origin, type, id, body)
       const sent = keyed(type, body.values as JsonObject)
@@ -51,7 +53,8 @@ export class RecordWriter implements ResourceWrites {
         asked,
       })
       return { body: { dataTypeId: type._id, values }, extra }
-    })
+    }
+    return this.writer.make(origin, id, making, isDrawn)
   }
 
   /**
@@ -153,22 +156,6 @@ export class RecordWriter implements ResourceWrites {
   /** What the same request made under that id before. */
   madeBefore(origin: WriteOrigin, id: string): Promise<Written | undefined> {
     return this.writer.madeBefore(origin, id)
-  }
-
-  /** The record that has this primary key, also one that the index does not have yet; undefined where none has it. */
-  async idByKey(organizationId: string, type: DataTypeRow, key: Json): Promise<string | undefined> {
-    const { tables, log, keyring } = this.services
-    const field = type.fields.find(({ name }) => name === type.primaryKey)
-    if (field === undefined) return undefined
-    const where = { terms: uniqueTermOf(type._id, field, key) }
-    const { rows } = await tables.find(RECORDS, organizationId, { where, limit: 1, once: true })
-    const claim = uniqueClaim(keyring, 'data', claimKey(type, field), organizationId, uniqueKey(key))
-    for (const id of [rows[0]?.id, await claimOwner(log, claim)]) {
-      const { state } = id === undefined ? { state: ABSENT } : await this.writer.load(id)
-      const value = state.status === 'live' ? valueIn(state.values.values as JsonObject, field._id) : undefined
-      if (value !== undefined && uniqueKey(value) === uniqueKey(key)) return id
-    }
-    return undefined
   }
 
   private typeOf(organizationId: string, dataTypeId: string): Promise<DataTypeRow> {

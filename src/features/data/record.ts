@@ -35,7 +35,7 @@ export const record = defineResource(
     fixed: ['dataTypeId'],
     internal: {
       recordIds: list(reference(RECORDS), { max: 200 }),
-      /** What is attached in its fields. */
+      /** Files attached in its fields. */
       files: { schema: { type: 'array', items: { type: 'object' } } },
       /** What only one record may have. */
       uniques: claims,

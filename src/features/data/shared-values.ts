@@ -13,7 +13,7 @@ import { RECORDS, type RecordRow, valueIn } from './views.ts'
 
 const AT_ONCE = 16
 
-interface Place {
+interface TypeRows {
   rows: Rows
   organizationId: string
   /** Shape of the records' type. */
@@ -24,7 +24,7 @@ interface Place {
  * Marks those of the records that share such a value, and with whom; answers whether any does. Others who share it are
  * marked already, unless there was one alone: so it is enough to find one beside the records themselves.
  */
-export const markShared = async (place: Place, ids: readonly string[]): Promise<boolean> => {
+export const markShared = async (place: TypeRows, ids: readonly string[]): Promise<boolean> => {
   const { rows, organizationId, shape } = place
   const shared = new Set<string>()
   await severalAtOnce(ids, AT_ONCE, async (id) => {
@@ -51,8 +51,8 @@ export const hasUntaken = (shape: Shape, { values, uniques = [] }: Pick<RecordVa
     return !uniques.some(({ key }) => key === claimKey(shape, field))
   })
 
-/** Takes the mark off whoever shared a value with a record alone that has another one by now, or is gone. */
-export const unmarkLeft = async (place: Place, before: RecordRow): Promise<void> => {
+/** Unmarks records whose only sharer of a value now has another value, or is gone. */
+export const unmarkLeft = async (place: TypeRows, before: RecordRow): Promise<void> => {
   const { rows, organizationId, shape } = place
   for (const row of await sharersOf(place, before)) {
     if (row.isShared !== true || (await sharersOf(place, row)).length > 0) continue
@@ -64,7 +64,7 @@ export const unmarkLeft = async (place: Place, before: RecordRow): Promise<void>
 }
 
 /** Whether any record of the type is marked. */
-export const haveShared = async ({ rows, organizationId, shape }: Place): Promise<boolean> =>
+export const haveShared = async ({ rows, organizationId, shape }: TypeRows): Promise<boolean> =>
   (await rows.findBy(RECORDS, organizationId, 'terms', sharedTermOf(shape._id), 1)).length > 0
 
 /** What the marked records of a type are found by; no value makes such a term. */
@@ -72,7 +72,7 @@ const sharedTermOf = (dataTypeId: string): string => `shared ${dataTypeId}`
 
 /** Some of those with whom a record shares such values, or would: `enough` for each value, itself among them. */
 const sharersOf = async (
-  { rows, organizationId, shape }: Place,
+  { rows, organizationId, shape }: TypeRows,
   { _id, values }: RecordRow,
   enough = 2,
 ): Promise<RecordRow[]> => {

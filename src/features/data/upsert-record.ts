@@ -4,6 +4,7 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { isEmpty } from '../../kit/values/value-type.ts'
 import { assertFieldsShown } from './record-question.ts'
+import type { IndexedKeys } from './record-keys.ts'
 import type { RecordWriter } from './record-writer.ts'
 import { type DataTypeRow, RECORDS, type RecordRow } from './views.ts'
 
@@ -21,6 +22,7 @@ export type Upserted = Written & { isNew: boolean }
 /**
  * Amends the record that is there, by its `_id` or its primary key, or makes it.
  * @param newId of a record that is found by its key and is not there
+ * @param indexed what the index was just asked for
  * @throws Failure as `RecordWriter.create` and `change`
  */
 export const upsertRecord = async (
@@ -30,16 +32,19 @@ export const upsertRecord = async (
   origin: WriteOrigin,
   sent: SentRecord,
   newId?: string,
+  indexed?: IndexedKeys,
 ): Promise<Upserted> => {
   // A repeat of the request finds what that made, and says so again.
   const madeId = newId ?? sent._id?.toLowerCase() ?? origin.ids.next()
   const made = await writer.madeBefore(origin, madeId)
   if (made !== undefined) return { ...made, isNew: sent._id === undefined || made.row.version === 1 }
   for (let tries = 1; ; tries++) {
-    const id = await idOf(services, writer, type, origin, sent)
+    const id = await idOf(services, writer, type, origin, sent, tries === 1 ? indexed : undefined)
     try {
-      if (id === undefined)
-        return { ...(await writer.create(origin, { ...sent, _id: madeId, dataTypeId: type._id })), isNew: true }
+      if (id === undefined) {
+        const asked = sent._id === undefined ? type.primaryKey : undefined
+        return { ...(await writer.create(origin, { ...sent, _id: madeId, dataTypeId: type._id }, asked)), isNew: true }
+      }
       const change = { id, kind: 'amend', body: { dataTypeId: type._id, values: sent.values } } as const
       return { ...(await writer.change(origin, change)), isNew: false }
     } catch (error) {
@@ -55,6 +60,7 @@ const idOf = async (
   type: DataTypeRow,
   { organizationId, caller }: WriteOrigin,
   { _id, values }: SentRecord,
+  indexed: IndexedKeys | undefined,
 ): Promise<string | undefined> => {
   if (_id !== undefined) {
     const row = await tables.get<RecordRow>(RECORDS, organizationId, _id.toLowerCase())
@@ -64,7 +70,7 @@ const idOf = async (
   const key = isObject(values) && Object.hasOwn(values, type.primaryKey) ? values[type.primaryKey] : undefined
   if (key === undefined || isEmpty(key))
     throw invalid(`/values/${type.primaryKey}`, 'is required: records are found by it')
-  return writer.idByKey(organizationId, type, key)
+  return writer.keys.idOf(organizationId, type, key, indexed)
 }
 
 /** Somebody else has made the record, or deleted it, since it was looked for. */

@@ -28,7 +28,7 @@ export interface RecordRow extends Row {
   values: JsonObject
   /** Records that its values name. */
   recordIds: readonly string[]
-  /** What is attached in its fields. */
+  /** Files attached in its fields. */
   files?: AttachedFile[]
   /** A check found that it names what is not there. */
   isDangling?: boolean

@@ -1,14 +1,15 @@
+import type { DeviceProtocol } from '../../devices/stream.ts'
 import { LISTENER_LIMITS, type ListenerLimits, type ListenerOptions, TcpListener } from './tcp-listener.ts'
 import { STREAM_PROTOCOLS } from './stream-protocols.ts'
 import { UdpListener } from './udp-listener.ts'
 
 /** A port as `--devices` names it. */
 export interface DevicePort {
-  protocol: keyof typeof STREAM_PROTOCOLS
+  protocol: DeviceProtocol
   port: number
 }
 
-/** What `waymark doctor` tells of a listener. */
+/** What `waymark doctor` reports about a listener. */
 export interface ListenerState extends DevicePort {
   connections: number
   /** Devices that were refused within the last hour. */

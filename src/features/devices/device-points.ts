@@ -3,7 +3,7 @@ import type { Caller, IngestKeyCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { isMendable, type PointTaker, type Rejected } from '../locations/ingest/views.ts'
 
-/** Counts what was refused for good, for whoever asks why a device is not seen. */
+/** Counts what was refused for good, to explain why a device is not seen. */
 export interface CountsRefused {
   /** Never rejects. */
   note(organizationId: string, trackerId: string, count: number, code: string): Promise<void>

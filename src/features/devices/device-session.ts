@@ -9,7 +9,7 @@ import type { UnknownDevices } from './unknown-devices.ts'
 export interface SessionOptions {
   protocol: string
   points: DevicePoints
-  /** Who devices come as: looked up anew for each message, so that a key that ends, ends at once. @throws Failure */
+  /** Caller for devices: looked up anew for each message, so that a key that ends, ends at once. @throws Failure */
   caller(): Promise<IngestKeyCaller>
   /** Whether points of that name would be taken, making its tracker where the key does that; the code where not. @throws Failure */
   admits(caller: IngestKeyCaller, name: string): Promise<string | undefined>
@@ -18,7 +18,7 @@ export interface SessionOptions {
   logger: Logger
 }
 
-/** What is to be done after a message. */
+/** Action after a message. */
 export type Outcome = { answer?: Buffer; ends?: true; login?: true }
 
 /** One device that is connected: what it says, in its order, and what it hears once that is durable. */
@@ -61,7 +61,7 @@ export class DeviceSession {
   }
 
   private async store({ points, name = this.name, answer }: Said & { kind: 'points' }): Promise<Outcome> {
-    // Who has not said who it is has no points.
+    // A device that has not logged in has no points.
     if (name === undefined) return { ends: true }
     const caller = await this.options.caller()
     try {

@@ -30,7 +30,7 @@ export interface HttpProtocol {
   bodyBytesMax: number
   /** For the documentation: clients are sloppy about theirs. */
   contentType: string
-  /** Of the body, for the documentation. */
+  /** Example of a body, for the documentation. */
   example: unknown
   read(request: DeviceRequest): Heard
   /** JSON once everything is durable; absent: the status says it. */
@@ -38,6 +38,8 @@ export interface HttpProtocol {
 }
 
 const ONE_MESSAGE_BYTES = 64 * 1024
+/** Its regions and cards come in one message each: refused, they would stand before the locations in its queue for ever. */
+const OWNTRACKS_BYTES = 1024 * 1024
 /** Some 7,000 locations; the largest batch of the app has 1,000. */
 const BATCH_BYTES = 4 * 1024 * 1024
 
@@ -64,7 +66,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     path: 'owntracks',
     operation: 'OwnTracks',
     clients: 'OwnTracks in HTTP mode',
-    bodyBytesMax: ONE_MESSAGE_BYTES,
+    bodyBytesMax: OWNTRACKS_BYTES,
     contentType: 'application/json',
     example: { _type: 'location', lat: 52.2296756, lon: 21.0122287, tst: 1777887000, acc: 5, batt: 67, tid: 'JJ' },
     read: (request) => {

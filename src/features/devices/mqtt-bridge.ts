@@ -25,8 +25,8 @@ export interface BridgeOptions {
   count(result: MessageResult): void
 }
 
-/** `stored`: durable, or refused for good. `delayed`: to be tried again. `dropped`: acknowledged although nobody has stored it. */
-export type MessageResult = 'stored' | 'delayed' | 'dropped'
+/** `stored`: durable, or refused for good. `delayed`: to be tried again. */
+export type MessageResult = 'stored' | 'delayed'
 
 /** As `waymark doctor` shows it. */
 export interface BridgeState {
@@ -77,7 +77,8 @@ export class MqttBridge {
 
   state(): BridgeState {
     const unknown = this.options.unknown.recent().filter((name) => name.startsWith('mqtt '))
-    const { broker, client, problem, inbox } = this
+    const { broker, client, inbox } = this
+    const problem = inbox.isFull ? FULL : this.problem
     return { broker, isConnected: client.connected, waiting: inbox.waiting, ...(problem && { problem }), unknown }
   }
 
@@ -131,10 +132,6 @@ export class MqttBridge {
         const level = error instanceof Failure ? 'debug' : 'error'
         logger[level]('a message has to wait', { topic: message.topic, error: String(error) })
       },
-      onDropped: ({ topic }) => {
-        count('dropped')
-        logger.warn('a message of an unknown sender was dropped: too many wait', { topic })
-      },
     })
   }
 
@@ -171,6 +168,8 @@ export class MqttBridge {
     this.options.logger.warn('a broker does not serve', { broker: this.broker, problem })
   }
 }
+
+const FULL = 'messages of senders without a tracker fill the memory for them: the broker keeps all others too'
 
 const acknowledgements = new WeakMap<object, () => void>()
 

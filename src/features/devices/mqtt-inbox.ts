@@ -17,31 +17,32 @@ export interface InboxOptions {
   store(message: Message): Promise<void>
   clock: Clock
   onFailure(message: Message, error: unknown): void
-  /** A message was acknowledged that is not stored. */
-  onDropped(message: Message): void
 }
 
 /** Messages that are taken at a time, so that many share one append. */
 export const UNDER_WAY_MAX = 64
-/** Messages that only wait for somebody to make their tracker. Brokers commonly send no more than 20 without acknowledgements. */
-export const ASIDE_MAX = 10
+/** Messages that only wait for somebody to make their tracker, and their bytes; beyond, nothing is taken until one is stored. */
+export const ASIDE_MAX = 1_000
+export const ASIDE_BYTES_MAX = 16 * 1024 * 1024
 export const ASIDE_RETRY_MS = 5_000
 
 interface Entry {
   message: Message
-  state: 'underWay' | 'stored' | 'aside' | 'dropped'
+  state: 'underWay' | 'stored' | 'aside'
 }
 
 /**
  * Messages of one connection to a broker, acknowledged in the order in which they came, each once it is durable. While
  * nothing can be stored all of them wait. Those of a sender whose tracker nobody has made are put aside, so that the others
- * go on: they are tried again, and stay with the broker unless more than `ASIDE_MAX` wait so.
+ * go on: they are tried again, and stay with the broker. Nothing is acknowledged that is not stored: with as many aside as memory is
+ * meant for, the broker keeps all that follows (docs/decisions/0024).
  */
 export class MqttInbox {
   private readonly options: InboxOptions
   private readonly ending = new AbortController()
   private readonly inOrder: Entry[] = []
-  private readonly aside: Entry[] = []
+  private readonly aside = new Set<Entry>()
+  private asideBytes = 0
   private readonly bySender = new Map<string, Entry[]>()
   private onRoom: (() => void) | undefined
 
@@ -52,7 +53,12 @@ export class MqttInbox {
 
   /** Messages that are not acknowledged. */
   get waiting(): number {
-    return this.inOrder.length + this.aside.length
+    return this.inOrder.length + this.aside.size
+  }
+
+  /** Whether nothing more is taken until a message that was put aside is stored. */
+  get isFull(): boolean {
+    return this.aside.size >= ASIDE_MAX || this.asideBytes >= ASIDE_BYTES_MAX
   }
 
   /** Calls `next` when another message may come. */
@@ -91,7 +97,7 @@ export class MqttInbox {
     const { store, clock, onFailure } = this.options
     const { signal } = this.ending
     const [entry] = queue
-    for (let failures = 1; !signal.aborted && entry.state !== 'dropped'; failures++) {
+    for (let failures = 1; !signal.aborted; failures++) {
       try {
         await store(entry.message)
         return this.stored(entry)
@@ -105,10 +111,12 @@ export class MqttInbox {
   }
 
   private stored(entry: Entry): void {
-    if (this.ending.signal.aborted || entry.state === 'dropped') return
+    if (this.ending.signal.aborted) return
     if (entry.state === 'aside') {
-      this.aside.splice(this.aside.indexOf(entry), 1)
-      return entry.message.acknowledge()
+      this.aside.delete(entry)
+      this.asideBytes -= entry.message.payload.byteLength
+      entry.message.acknowledge()
+      return this.giveRoom()
     }
     entry.state = 'stored'
     this.acknowledgeFirst()
@@ -118,15 +126,9 @@ export class MqttInbox {
     if (entry.state !== 'underWay' || this.ending.signal.aborted) return
     entry.state = 'aside'
     this.inOrder.splice(this.inOrder.indexOf(entry), 1)
-    this.aside.push(entry)
-    if (this.aside.length > ASIDE_MAX) this.drop(this.aside.shift() as Entry)
+    this.aside.add(entry)
+    this.asideBytes += entry.message.payload.byteLength
     this.acknowledgeFirst()
-  }
-
-  private drop(entry: Entry): void {
-    entry.state = 'dropped'
-    entry.message.acknowledge()
-    this.options.onDropped(entry.message)
   }
 
   private acknowledgeFirst(): void {
@@ -136,7 +138,7 @@ export class MqttInbox {
   }
 
   private giveRoom(): void {
-    if (this.inOrder.length >= UNDER_WAY_MAX) return
+    if (this.inOrder.length >= UNDER_WAY_MAX || this.isFull) return
     const next = this.onRoom
     this.onRoom = undefined
     next?.()

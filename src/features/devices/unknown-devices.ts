@@ -31,7 +31,7 @@ export class UnknownDevices {
     this.options.logger.warn('a device is not known', { protocol, name, code, advice })
   }
 
-  /** The names that were told of within the last hour, newest first. */
+  /** The names reported within the last hour, newest first. */
   recent(): string[] {
     const since = this.options.clock.now() - 3_600_000
     return [...this.told]

@@ -19,10 +19,12 @@ import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/aski
 import { hasEnded } from '../../kit/jobs/job.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
+import { assertRoom, type Quotas } from '../../kit/quotas/quotas.ts'
 import { EXPORT_FORMATS, type ExportKind, type ExportRequested } from './events.ts'
 import { assertMayExport, type ExportBody, type ExportSources, openExport, questionOf, timeZoneOf } from './question.ts'
 import { DATA_BODY, DECLARED, EXPORT_EXAMPLE, EXPORT_ID, EXPORT_SCHEMA, STATES, TASK_BODY } from './schemas.ts'
-import { EXPORT, exportKey, exportShown, type ExportRow, EXPORTS, isSigned } from './views.ts'
+import { isSigned } from './download-link.ts'
+import { EXPORT, exportKey, exportShown, type ExportRow, EXPORTS } from './views.ts'
 import { MEDIA_TYPES, writtenRows } from './write-rows.ts'
 
 export interface ExportServices extends ExportSources {
@@ -31,6 +33,7 @@ export interface ExportServices extends ExportSources {
   clock: Clock
   keyring: Keyring
   places: JobPlaces
+  quotas?: Quotas
   /** More rows than this are a job. */
   directMax: number
 }
@@ -47,7 +50,12 @@ export const exportRoutes = (services: ExportServices): Route[] => [
 
 const OTHERS = {
   [MEDIA_TYPES.xlsx]: undefined,
-  [MEDIA_TYPES.json]: { description: 'The rows as the list answers them, in an array.' },
+  [MEDIA_TYPES.json]: {
+    type: 'array',
+    items: { type: 'object' },
+    description: 'The rows as the list answers them.',
+    examples: [[{ _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6e', title: 'Delivery 17', state: 'new' }]],
+  },
   [MEDIA_TYPES.geojson]: undefined,
   [MEDIA_TYPES.gpx]: undefined,
 }
@@ -91,7 +99,6 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
         example: { status: true, data: { ...EXPORT_EXAMPLE, status: 'queued' } },
       },
     },
-    idempotent: false,
     handler: async (request) => {
       const { tables, log } = services
       const caller = userOf(request)
@@ -106,7 +113,11 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
       const timeZone = await timeZoneOf(tables, organizationId)
       const requested = { organizationId, userId, at: request.now, ...question, timeZone, total, isDirect }
       if (!isDirect) {
-        const { state, wrote } = before ?? (await askJob(services, EXPORT, request, id, requested))
+        const ask = async () => {
+          await assertRoom(services.quotas, organizationId, 'filesBytes', 1)
+          return askJob(services, EXPORT, request, id, requested)
+        }
+        const { state, wrote } = before ?? (await ask())
         return accepted(state.row as ExportRow, wrote)
       }
       const wrote = await logDirect(services, request, id, requested)
@@ -192,7 +203,7 @@ const readRoute = (services: ExportServices): Route =>
     method: 'GET',
     operationId: 'readExport',
     summary: 'Read how an export goes, with the path to its file',
-    description: 'For whoever asked for it, and with `export/task` for users who see every hub.',
+    description: 'For the user who asked for it, and with `export/task` for users who see every hub.',
     access: 'user',
     query: FIELDS_QUERY,
     answers: {
@@ -279,12 +290,7 @@ const fileRoute = ({ tables, files, keyring }: ExportServices): Route =>
       const row = await tables.get<ExportRow>(EXPORTS.name, organizationId, exportId)
       if (row === undefined || row.status !== 'completed') throw new Failure('not_found')
       const name = `${row.kind === 'data' ? 'data' : 'tasks'}.${row.format}`
-      const file = {
-        _id: exportId,
-        key: exportKey(organizationId, exportId),
-        name,
-        contentType: MEDIA_TYPES[row.format],
-      }
-      return sendFile(files, request, file)
+      const [key, contentType] = [exportKey(organizationId, exportId), MEDIA_TYPES[row.format]]
+      return sendFile(files, request, { _id: exportId, key, name, contentType })
     },
   })

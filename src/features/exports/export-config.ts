@@ -20,7 +20,7 @@ import { DATA_TYPES } from '../data/views.ts'
 import { repeat } from '../../kit/recurrence/repeat.ts'
 import { EXPORT_FORMATS, type ExportKind } from './events.ts'
 import { assertMayExport } from './question.ts'
-import { dueRows, keptSchedule } from './export-schedule.ts'
+import { keptSchedule, waitingExports } from './export-schedule.ts'
 
 /** Addresses that the link of one export is mailed to. */
 const EMAILS_MAX = 20
@@ -80,5 +80,5 @@ export const exportConfig = defineResource(
       },
     },
   },
-  dueRows,
+  waitingExports,
 )

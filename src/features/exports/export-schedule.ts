@@ -1,13 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import { invalid } from '../../kernel/errors.ts'
-import { decodeJson } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
-import type { RowSource } from '../../kit/resource/rows.ts'
-import { duesAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
+import { dueRows } from '../../kit/resource/due-rows.ts'
+import { nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 
 /** When each config with a schedule is due next. */
 export const DUE_EXPORTS: TableDeclaration = { name: 'dueExports', version: 1, range: ['nextAt'] }
@@ -18,23 +16,13 @@ export interface DueExportRow extends Row {
   nextAt: number
 }
 
-const EVENT = eventTypes('exportConfig')
-
-/** The configs that are due next, of all organizations in one place. */
-export const dueRows = (plain: RowSource): RowSource => ({
-  ...plain,
-  tables: [...plain.tables, DUE_EXPORTS],
-  apply: async (event, rows) => {
-    await plain.apply(event, rows)
-    if (!Object.values(EVENT).includes(event.type)) return
-    const { organizationId, values } = decodeJson<ResourceData>(event.data)
-    const id = idOfStream(event.stream)
-    const isWaiting = event.type !== EVENT.deleted && values.schedule !== undefined && values.nextAt !== undefined
-    if (!isWaiting) return rows.delete(DUE_EXPORTS.name, NO_ORGANIZATION, id)
-    const row: DueExportRow = { organizationId, nextAt: Date.parse(String(values.nextAt)) }
-    rows.put(DUE_EXPORTS.name, NO_ORGANIZATION, id, row)
-  },
-})
+/** The configs that are due next. */
+export const waitingExports = dueRows(
+  'exportConfig',
+  DUE_EXPORTS,
+  ({ schedule, nextAt }): Omit<DueExportRow, 'organizationId'> | undefined =>
+    schedule !== undefined && nextAt !== undefined ? { nextAt: Date.parse(String(nextAt)) } : undefined,
+)
 
 /** A schedule begins when it is written, and runs by the rights of whoever wrote the config last. */
 export const keptSchedule = ({ values, before, caller, now }: WriteContext): JsonObject => {
@@ -56,10 +44,8 @@ export const keptSchedule = ({ values, before, caller, now }: WriteContext): Jso
 }
 
 /** The next due time after a moment; undefined when there is none. */
-export const nextExport = (values: JsonObject, afterMs: number): string | undefined => {
-  const [at] = duesAfter(recurrenceOf(values), afterMs, 1)
-  return at === undefined ? undefined : formatTime(at)
-}
+export const nextExport = (values: JsonObject, afterMs: number): string | undefined =>
+  nextAfter(recurrenceOf(values), afterMs)
 
 const recurrenceOf = ({ schedule, scheduledAt }: JsonObject): Recurrence =>
   ({ ...(schedule as JsonObject), startTime: scheduledAt }) as unknown as Recurrence

@@ -68,7 +68,7 @@ export const EXPORT_SCHEMA: JsonSchema = answered(
     updatedAt: DATE_TIME,
     version: { type: 'integer' },
     expiresAt: { ...DATE_TIME, description: 'Until when the file can be downloaded.' },
-    downloadPath: { type: 'string', description: 'For whoever asked; it needs no token.' },
+    downloadPath: { type: 'string', description: 'For the user who asked; it needs no token.' },
   },
   ['size', 'dataTypeId', 'exportConfigId', 'error', 'expiresAt', 'downloadPath'],
 )

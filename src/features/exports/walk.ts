@@ -9,7 +9,8 @@ import type { Check } from '../../kit/http/validate.ts'
 
 /** The filters of a list, without what says which page of it and how it is shown. */
 const NO_FILTERS = ['limit', 'page', 'cursor', 'fields', 'sortBy', 'sortOrder']
-const PAGE_ROWS = 500
+/** A page keeps the event loop while it is read: 500 rows kept it for up to 49 ms of processor time. */
+const PAGE_ROWS = 100
 
 export interface ExportWalk {
   total: number

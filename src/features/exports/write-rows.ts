@@ -2,7 +2,7 @@ import type { Row } from '../../kernel/table.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { csvWriter } from '../../kit/formats/csv-writer.ts'
 import { geojsonWriter, gpxWriter, jsonWriter } from '../../kit/formats/feature-writers.ts'
-import { xlsxWriter } from '../../kit/formats/xlsx-writer.ts'
+import { xlsxInThread } from '../../kit/formats/xlsx-thread.ts'
 import { type ExportShape, isPlaced } from './columns.ts'
 import type { ExportFormat } from './events.ts'
 
@@ -29,18 +29,22 @@ export async function* writtenRows(
   const { columns, placed } = shape
   const header = columns.map(({ title }) => title)
   const table =
-    format === 'xlsx' ? xlsxWriter({ header, sheet: shape.name, timeZone }) : csvWriter({ header, timeZone })
+    format === 'xlsx' ? xlsxInThread({ header, sheet: shape.name, timeZone }) : csvWriter({ header, timeZone })
   const features = format === 'gpx' ? gpxWriter() : geojsonWriter()
   const json = jsonWriter()
   const writer = format === 'json' ? json : isPlaced(format) ? features : table
-  yield bytesOf(await writer.start())
-  for await (const rows of pages) {
-    count(rows.length)
-    if (format === 'json') yield bytesOf(json.rows(rows as JsonObject[]))
-    else if (isPlaced(format)) yield bytesOf(features.rows(rows.flatMap((row) => placed(row) ?? [])))
-    else yield bytesOf(await table.rows(rows.map((row) => columns.map(({ cell }) => cell(row)))))
+  try {
+    yield bytesOf(await writer.start())
+    for await (const rows of pages) {
+      count(rows.length)
+      if (format === 'json') yield bytesOf(json.rows(rows as JsonObject[]))
+      else if (isPlaced(format)) yield bytesOf(features.rows(rows.flatMap((row) => placed(row) ?? [])))
+      else yield bytesOf(await table.rows(rows.map((row) => columns.map(({ cell }) => cell(row)))))
+    }
+    yield bytesOf(await writer.end())
+  } finally {
+    table.close?.()
   }
-  yield bytesOf(await writer.end())
 }
 
 const bytesOf = (piece: Uint8Array | string): Uint8Array => (typeof piece === 'string' ? Buffer.from(piece) : piece)

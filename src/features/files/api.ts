@@ -21,7 +21,7 @@ export interface FileServices {
 const PARAMS = { fileId: idSchema('The id of the file.') }
 const TAG = 'Files'
 
-/** Reading and deleting files that are attached to something: whoever may do so with that may do so with the file. */
+/** Reading and deleting files that are attached to something, under the same rights as the thing itself. */
 export const fileRoutes = (services: FileServices): Route[] => [readRoute(services), deleteRoute(services)]
 
 const readRoute = (services: FileServices): Route =>
@@ -31,7 +31,7 @@ const readRoute = (services: FileServices): Route =>
     operationId: 'readFile',
     summary: 'Download a file that is attached to a task or a record',
     description:
-      'As an attachment under its own name. `Range` asks for a part, `If-None-Match` with the `ETag` answers 304 to whoever has it. Needs `view/task` for files of tasks, `view/data` for files of records; a field that your role hides is 403.',
+      'As an attachment under its own name. `Range` asks for a part, `If-None-Match` with the `ETag` answers 304 when it is unchanged. Needs `view/task` for files of tasks, `view/data` for files of records; a field that your role hides is 403.',
     tag: TAG,
     access: 'user',
     params: PARAMS,
@@ -61,7 +61,7 @@ const deleteRoute = (services: FileServices): Route =>
     },
   })
 
-/** @throws Failure forbidden for whoever may not do so with the things of any kind, or of its kind; not_found */
+/** @throws Failure forbidden for callers that may not do so with things of any kind, or of its kind; not_found */
 const findFile = async (
   { holders }: FileServices,
   caller: UserCaller,

@@ -6,7 +6,7 @@ import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 export interface FoundAttachment {
   holder: FileHolder
   file: AttachedFile
-  /** Where it stands: the id of a component, the name of a field. */
+  /** Its place: the id of a component, the name of a field. */
   place: { [member: string]: string }
 }
 

@@ -59,7 +59,7 @@ const dataSource = object({ dataTypeId: id(), mapping: record(text({ max: 64 }),
 
 const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['object', 'null'] } })
 
-/** A task's template: what whoever does it fills in, and which data of the customer's stands there already. */
+/** A task's template: what its assignee fills in, and which data of the customer's stands there already. */
 export const flow = defineResource({
   noun: 'flow',
   plural: FLOWS,
@@ -78,7 +78,10 @@ export const flow = defineResource({
   internal: { dataTypeIds: list(reference(DATA_TYPES), { max: COMPONENTS_MAX }) },
   permissions: { view: 'view/flow', edit: 'edit/flow' },
   unique: { field: 'name' },
-  table: { indexes: { equality: ['name', 'key', 'isActive'], range: ['name'], text: ['name', 'description'] } },
+  table: {
+    isShared: true,
+    indexes: { equality: ['name', 'key', 'isActive'], range: ['name'], text: ['name', 'description'] },
+  },
   body: { bytesMax: 1024 * 1024 },
   example: {
     name: 'Delivery of goods',
@@ -176,7 +179,7 @@ const dataFaults = async (
     const path = `/dataSource/mapping/${name}`
     // A PATCH that leaves it as it is may leave it out.
     if (field === undefined && shownBefore.includes(said)) continue
-    // Tasks show what is mapped to everybody: whoever does not see it cannot decide that.
+    // Tasks show mapped fields to everybody: only users who see a field may map it.
     if (field !== undefined && caller !== undefined && !keysBefore.includes(field._id))
       assertShown([...hiddenOf(caller, type)], [field.name])
     if (field === undefined) faults.push({ path, message: `must be the name of a field of ${type.name}` })

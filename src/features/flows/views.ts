@@ -10,7 +10,7 @@ import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
 
 export const FLOWS = 'flows'
 
-/** One of the values that whoever does a task fills in. */
+/** One of the values to fill in for a task. */
 export interface Component extends ValueRule {
   id: string
   label?: string

@@ -8,7 +8,7 @@ import { GEOFENCE_BOXES, type GeofenceBoxRow } from './views.ts'
 
 /** Boxes that are kept, of all organizations together; beyond it the one that was asked for longest ago is forgotten. */
 const BOXES_MAX = 300_000
-/** One that nobody asked for so long is read anew: what was deleted meanwhile may have left no trace. */
+/** Time without a question after which boxes are read anew: what was deleted meanwhile may have left no trace. */
 const KEPT_MS = 3_600_000
 const PAGE_ROWS = 500
 
@@ -26,7 +26,7 @@ interface Kept {
   /** Position of the last change that is in it. */
   position: number
   askedAtMs: number
-  /** One look at the table goes on at a time; whoever asks meanwhile shares the next, which sees all that they may have written. */
+  /** One look at the table goes on at a time; callers meanwhile share the next, which sees all that they may have written. */
   looking: Promise<void>
   next: Promise<void> | undefined
 }
@@ -34,7 +34,7 @@ interface Kept {
 /**
  * Where the geofences of organizations are, in memory: which boxes meet a box. Filled when an organization is first asked
  * for, then kept up by what has changed in the table since, which is an indexed look; so it is right on any node, and
- * whoever wrote sees their own write.
+ * writers see their own writes.
  */
 export class GeofenceBoxes {
   private readonly tables: Pick<TableStore, 'find' | 'scan'>
@@ -80,7 +80,7 @@ export class GeofenceBoxes {
     await kept.looking
     kept.next = undefined
     const looking = this.follow(organizationId, kept)
-    kept.looking = looking.catch(() => undefined) // whoever asked hears of it
+    kept.looking = looking.catch(() => undefined) // the asker gets the rejection
     await looking
   }
 

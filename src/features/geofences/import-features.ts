@@ -45,7 +45,7 @@ export interface ImportStep {
 }
 
 const GEOMETRY_MEMBERS = ['type', 'coordinates', 'bbox']
-/** A step ends when its events have so many bytes. */
+/** Bytes of events at which a step ends. */
 const STEP_BYTES = 512 * 1024
 /** Size of one feature in the file: as many positions as a geofence may have, however they are set out. */
 const FEATURE_BYTES_MAX = 8 * 1024 * 1024

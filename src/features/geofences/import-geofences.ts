@@ -70,7 +70,7 @@ export const importGeofences = (
     const skip: number[] = []
     const ids = new FeatureIds(request.ids)
     for (let next = 0, total = Number.POSITIVE_INFINITY, opened = 0; next < total; opened++) {
-      // The worker is ended by whoever passes a deadline: its imports are opened anew where they stood.
+      // A caller past its deadline ends the worker: its imports are opened anew where they stood.
       if (opened > REOPENS_MAX)
         throw new Failure('invalid', { message: 'Too many features take too long to check; split the file.' })
       total = await open(shapes, { kind: 'open', import: number, ...file, from: next, skip })
@@ -104,7 +104,7 @@ const take = async (
       { kind: 'next', import: number, ids: ids.from(next) },
       STEP_DEADLINE_MS,
     )
-    checking.catch(() => undefined) // told where it is awaited, once what was checked before is in the log
+    checking.catch(() => undefined) // reported where it is awaited, once what was checked before is in the log
     return checking
   }
   let next = from

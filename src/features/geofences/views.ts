@@ -21,8 +21,8 @@ export const POSITIONS = 'geofencePositions'
 export const GEOFENCE_DETAILS: TableDeclaration = { name: 'geofence_details', version: 1 }
 
 /**
- * The box around each geofence, for whoever looks at a part of the map: kept in memory by those who answer, who follow it
- * by `position`. A deleted one leaves a row without a box for so long that all of them have noticed.
+ * The box around each geofence, for views of a part of the map: kept in memory by processes that answer, which follow it
+ * by `position`. A deleted one leaves a row without a box until all of them have noticed.
  */
 export const GEOFENCE_BOXES: TableDeclaration = { name: 'geofence_boxes', version: 1, range: ['position'] }
 export const BOX_DELETED_MS = 24 * 3_600_000

@@ -31,7 +31,7 @@ export const hubRoutes = (services: ResourceServices): Route[] => {
   })
 }
 
-/** @throws Failure invalid for whoever has as many hubs as a list holds, quota, conflict for an id that is taken */
+/** @throws Failure invalid for a caller with as many hubs as a list holds, quota, conflict for an id that is taken */
 const makeOwn = async (
   services: ResourceServices,
   writer: ResourceWriter,
@@ -53,7 +53,7 @@ const makeOwn = async (
     }),
   }))
   if (repeat !== undefined) return repeat
-  // A repeat of the same finds it theirs; of another's hub it must not say so much as that it is there.
+  // A repeat of the same finds it theirs; it must not even reveal that another's hub is there.
   const hubIds = await hubsOf(services.log, userId)
   const made = await writer.create({ ...origin, caller: { ...origin.caller, hubIds } }, { ...values, _id: hubId })
   return { ...made, wrote: wrote ?? made.wrote }

@@ -1,21 +1,21 @@
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { Services } from '../../kit/services.ts'
-import { LoginThrottle } from './login-throttle.ts'
-import { MailLimits } from './mail-limits.ts'
-import { organization } from './organization.ts'
-import { PasswordStrength } from './password-strength.ts'
-import { Passwords } from './passwords.ts'
+import { LoginThrottle } from './sign-in/login-throttle.ts'
+import { MailLimits } from './links/mail-limits.ts'
+import { organization } from './organizations/organization.ts'
+import { PasswordStrength } from './passwords/password-strength.ts'
+import { Passwords } from './passwords/passwords.ts'
 import { People } from './people.ts'
-import { role } from './role.ts'
-import { SessionUses } from './session-uses.ts'
-import { Sessions } from './sessions.ts'
-import { Tokens } from './tokens.ts'
-import { UnverifiedMails } from './unverified-mails.ts'
-import { user } from './user.ts'
+import { role } from './users/role.ts'
+import { SessionUses } from './sessions/session-uses.ts'
+import { Sessions } from './sessions/sessions.ts'
+import { Tokens } from './sessions/tokens.ts'
+import { UnverifiedMails } from './links/unverified-mails.ts'
+import { user } from './users/user.ts'
 
 export interface IdentityConfig {
-  /** Who may sign up: anybody, only whoever comes while there is no organization, or nobody. */
+  /** Sign-up is open to anybody, only while there is no organization, or to nobody. */
   signup: 'open' | 'first' | 'closed'
   /** Sign-ups an hour from one network address. */
   signupsPerAddress: number

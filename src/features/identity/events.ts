@@ -25,7 +25,7 @@ export const IDENTITY = {
   factorRemoved: 'secondFactorRemoved',
   recoveryCodesReplaced: 'recoveryCodesReplaced',
   recoveryCodeUsed: 'recoveryCodeUsed',
-  /** Changes nothing: whoever decided on what stood before is refused by the log. */
+  /** Changes nothing: the log refuses decisions on what stood before. */
   fenced: 'identityFenced',
 } as const
 
@@ -63,7 +63,7 @@ export interface OrganizationFounded {
 
 export interface PasswordChanged {
   passwordHash: string
-  /** The organization whose administrator set it: it opens that one alone; null: all of them. Left out by whoever changes their own. */
+  /** The organization whose administrator set it: it opens that one alone; null: all of them. Left out when users change their own. */
   opensOnly?: string | null
   at: string
 }
@@ -153,7 +153,7 @@ export type LinkKind = 'invitation' | 'verification' | 'reset' | 'reopening' | '
 export interface LinkIssued {
   linkId: string
   kind: LinkKind
-  /** Where it is mailed to. */
+  /** Address that it is mailed to. */
   email: string
   /** For an invitation the one invited to, otherwise the one where it was asked for. */
   organizationId?: string
@@ -164,9 +164,9 @@ export interface LinkIssued {
   bindsTo?: string
   /** Whether its mail may go was decided before it was issued. */
   isCounted?: boolean
-  /** Whoever runs the installation hands it over: it is not mailed. */
+  /** The operator of the installation hands it over: it is not mailed. */
   isHandedOver?: boolean
-  /** Whoever follows it loses their second factor with their password. */
+  /** Following it removes the second factor with the password. */
   endsFactor?: boolean
   /** A reopening that is due since an administrator took the second factor off, not the password. */
   isForFactor?: boolean

@@ -1,7 +1,7 @@
 import type { IdentityCreated, LinkIssued, LinkKind } from './events.ts'
-import type { FoundingCommand, FoundingState } from './founding.ts'
-import type { Link } from './links.ts'
-import type { FactorCommand, FactorState } from './second-factor.ts'
+import type { FoundingCommand, FoundingState } from './organizations/founding.ts'
+import type { Link } from './links/links.ts'
+import type { FactorCommand, FactorState } from './second-factor/second-factor.ts'
 
 export interface Membership {
   organizationId: string
@@ -42,7 +42,7 @@ export type IdentityCommand =
   | { type: 'endMembership'; organizationId: string; userId: string; at: string }
   | { type: 'access'; organizationId: string; at: string }
   | ({ type: 'changePassword'; passwordHash: string; opensOnly?: string; at: string } & Since)
-  /** Another service vouches for the address; another one by now stays unverified. */
+  /** Another service vouches for the address; one changed since stays unverified. */
   | { type: 'verifyEmail'; email: string; passwordHash?: string; at: string }
   | ({ type: 'issueLink'; link: LinkIssued; at: string } & Since)
   | { type: 'cancelEmailChange'; at: string }
@@ -52,7 +52,7 @@ export type IdentityCommand =
   /** Nobody is left to be: nothing happens while they are in an organization. */
   | { type: 'forget'; at: string }
 
-/** Decided on the identity as it was after so many proofs: one more refuses it. */
+/** Decided on the identity as it was after `proofs` proofs: one more refuses it. */
 interface Since {
   proofs?: number
 }
@@ -62,9 +62,9 @@ export interface FollowLink {
   linkId: string
   kinds: readonly LinkKind[]
   useId: string
-  /** Makes it the password of all organizations; whoever is not verified has to set one. */
+  /** Makes it the password of all organizations; unverified people have to set one. */
   passwordHash?: string
-  /** Whoever follows it gave the password that the owner chose. */
+  /** The follower of the link gave the password that the owner chose. */
   isOwner?: boolean
   at: string
 }

@@ -13,12 +13,12 @@ import {
   type OrganizationAccessed,
   type PasswordChanged,
 } from './events.ts'
-import { decideFounding, evolveFounding } from './founding.ts'
-import { isOpen, type Link, linkEnded, withLink } from './links.ts'
-import { isOfAnother, leftBehind, undone, withUndo } from './email-undo.ts'
+import { decideFounding, evolveFounding } from './organizations/founding.ts'
+import { isOpen, type Link, linkEnded, withLink } from './links/links.ts'
+import { isOfAnother, leftBehind, undone, withUndo } from './links/email-undo.ts'
 import { assertSameProofs, endedByProof, isProof, outlivesProof, prove } from './proof.ts'
 import type { FollowLink, IdentityCommand, IdentityState, Membership } from './identity-state.ts'
-import { decideFactor, evolveFactor } from './second-factor.ts'
+import { decideFactor, evolveFactor } from './second-factor/second-factor.ts'
 
 /** One person: an e-mail and a password, however many organizations they are in. */
 export const identity: Decider<IdentityState, IdentityCommand> = {
@@ -77,7 +77,7 @@ const evolved = (state: IdentityState, fact: Fact): IdentityState => {
       }
     }
     case IDENTITY.passwordChanged: {
-      // Whoever knows a password that somebody else set opens no more with it by changing it.
+      // Changing a password that somebody else set opens nothing more.
       const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
       const links = isOwn(fact.data as PasswordChanged) ? state.links : state.links.filter(outlivesPassword)
       return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links, offered: undefined }
@@ -116,7 +116,7 @@ const evolvedLinks = (state: IdentityState, fact: Fact): IdentityState => {
   }
 }
 
-/** An organization that invited the address as it is now is open to whoever reads mail there. */
+/** An organization that invited the address as it is now is open to the reader of its mail. */
 const accepted = (state: IdentityState, { organizationId = '' }: Link): IdentityState => {
   const { boundTo, email, moves } = state
   return {
@@ -130,7 +130,7 @@ const accepted = (state: IdentityState, { organizationId = '' }: Link): Identity
   }
 }
 
-/** Organizations that the password opens, oldest membership first: of the others whoever set it learns nothing. */
+/** Organizations that the password opens, oldest membership first: its setter learns nothing of the others. */
 export const openMemberships = ({
   memberships,
   opensOnly,
@@ -242,7 +242,7 @@ const outlivesPassword = (link: Link): boolean =>
 
 const isPendingChange = ({ kind, useId }: Link): boolean => kind === 'emailChange' && useId === undefined
 
-/** Whoever reads mail at an address that an administrator chose may be the administrator. */
+/** The reader of mail at an address that an administrator chose may be the administrator. */
 const boundBy = ({ boundTo }: IdentityState, bindsTo: string | undefined): readonly string[] | undefined =>
   bindsTo === undefined ? boundTo : (boundTo?.filter((organizationId) => organizationId === bindsTo) ?? [bindsTo])
 

@@ -25,7 +25,7 @@ export interface Person {
 /** Identities, read from their own streams: a login never waits for a read model. Each has an e-mail that nobody else has. */
 export class People implements ClaimOwners {
   private readonly services: Pick<Services, 'log' | 'keyring'>
-  /** Who signed up first, for ever. */
+  /** The first person to sign up, for ever. */
   private readonly first: UniqueClaim
 
   constructor(services: Pick<Services, 'log' | 'keyring'>) {
@@ -53,7 +53,7 @@ export class People implements ClaimOwners {
     return this.handle(identityId, command, context, taker)
   }
 
-  /** Whether somebody signed up before, deleted by now or not. */
+  /** Whether somebody signed up before, even if deleted since. */
   async hasFirst(): Promise<boolean> {
     const owner = await claimOwner(this.services.log, this.first)
     return owner !== undefined && (await this.ask(owner, this.first)).holds
@@ -61,7 +61,7 @@ export class People implements ClaimOwners {
 
   /**
    * Creates the identity of somebody who signs up, and notes whether they are the first; with `firstOnly` nobody else may.
-   * @throws Failure key_in_use when somebody has the e-mail, not_available for whoever is not the first.
+   * @throws Failure key_in_use when somebody has the e-mail, not_available for anybody who is not the first.
    */
   async signUp(
     identityId: string,

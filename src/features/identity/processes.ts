@@ -2,7 +2,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { ProcessKey } from '../../kit/commands/process.ts'
 import type { Change } from '../../kit/resource/writes.ts'
 import type { LinkIssued, LinkKind } from './events.ts'
-import type { FactorCommand } from './second-factor.ts'
+import type { FactorCommand } from './second-factor/second-factor.ts'
 
 /** The commands of this feature that write several streams: what each is going to write, decided before it begins. */
 
@@ -16,8 +16,8 @@ export interface FoundOrganizationData {
   /** Flows that are copied, each as it was at a version; `key` of a default one. */
   flows?: readonly { _id: string; flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string; roleId: string }
-  /** Limit of organizations that one person may make; absent in processes that began before there was one. */
-  organizationsMax?: number
+  /** Limit of organizations that one person may make. */
+  organizationsMax: number
   /** For somebody who has no identity yet. */
   signUp?: { passwordHash: string; firstOnly: boolean; link: LinkIssued }
 }
@@ -34,7 +34,7 @@ export interface CreateUserData {
   teamIds: readonly string[]
   /** For a person without identity. */
   create?: { email: string; name: string; passwordHash: string }
-  /** For whoever is to accept by a mailed link. */
+  /** For a person who is to accept by a mailed link. */
   link?: LinkIssued
   /** A user that was begun or deleted and never came to its end, whose membership this one takes. */
   insteadOf?: string
@@ -56,12 +56,12 @@ export interface ChangeUserData {
   emailLink?: LinkIssued
   /** The change that is pending ends. */
   cancelsEmail?: boolean
-  /** Proofs of the identity when its owner gave their password: one more by now refuses the change. */
+  /** Proofs of the identity when its owner gave their password: one more since then refuses the change. */
   proofs?: number
   joined: readonly string[]
   left: readonly string[]
   passwordHash?: string
-  /** The session of whoever changes their own password: every other one ends. */
+  /** The session of users who change their own password: every other one ends. */
   keeps?: string
   /** The organization that the password opens alone, where an administrator set it, and the link that opens the others again. */
   opensOnly?: string
@@ -113,7 +113,7 @@ export const VERIFY_ADDRESS: ProcessKey<VerifyAddressData> = { name: 'verify-add
 export interface ChangeFactorData {
   identityId: string
   change: Extract<FactorCommand, { type: 'confirmFactor' | 'removeFactor' }>
-  /** The session of whoever does it to themselves: every other one ends. */
+  /** The session of users who change their own factor: every other one ends. */
   keeps?: string
   /** What opens the organizations again that an administrator's removal closes. */
   reopeningLink?: LinkIssued

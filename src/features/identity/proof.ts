@@ -2,8 +2,8 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { type EmailChanged, type EmailVerified, IDENTITY, type PasswordChanged } from './events.ts'
 import type { IdentityState } from './identity-state.ts'
-import type { Link } from './links.ts'
-import { removal } from './second-factor.ts'
+import type { Link } from './links/links.ts'
+import { removal } from './second-factor/second-factor.ts'
 
 /** What somebody shows who reads the mail of an address, or for whom a provider of sign-ins vouches. */
 export interface Shown {
@@ -13,7 +13,7 @@ export interface Shown {
   passwordHash?: string
   /** The organization whose administrator chose the address. */
   bindsTo?: string
-  /** Takes the second factor off, whoever set it up. */
+  /** Takes the second factor off, no matter who set it up. */
   endsFactor?: boolean
   at: string
 }
@@ -52,7 +52,7 @@ export const isProof = ({ type, data }: Fact, state: Pick<IdentityState, 'email'
   (type === IDENTITY.passwordChanged && (data as PasswordChanged).opensOnly === null) ||
   (type === IDENTITY.emailVerified && !state.isVerified && (data as EmailVerified).email === state.email)
 
-/** The identity without what was begun before a proof; what carries the number of proofs of before is refused. */
+/** The identity without what was begun before a proof; commands with the earlier number of proofs are refused. */
 export const endedByProof = (state: IdentityState): IdentityState => ({
   ...state,
   links: state.links.filter(outlivesProof),
@@ -60,7 +60,7 @@ export const endedByProof = (state: IdentityState): IdentityState => ({
   proofs: state.proofs + 1,
 })
 
-/** Invitations are others' to end, and what brings an address back must outlive whoever took it away. */
+/** Invitations are others' to end, and a link that brings an address back must outlive a takeover. */
 export const outlivesProof = ({ kind, useId }: Link): boolean =>
   useId !== undefined || kind === 'invitation' || kind === 'emailUndo'
 

@@ -6,6 +6,7 @@ import { envelope } from '../../kit/http/page-members.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { askedBefore, askJob } from '../../kit/jobs/asking.ts'
+import { withinQuotas } from '../../kit/quotas/quotas.ts'
 import type { ImportRequested } from './events.ts'
 import { assertHub, assertMayWrite, formOf, habitsOf, type ImportForm } from './import-form.ts'
 import { monitoringRoutes } from './monitoring.ts'
@@ -54,7 +55,6 @@ const previewRoute = (services: ImportServices, open: OpenFiles): Route =>
     summary: 'See how a file would be read; nothing is kept',
     description: 'Only `file` and `type` are needed.',
     bodyExample: { type: 'datasource' },
-    idempotent: false,
     answers: {
       200: {
         description: 'The columns, the first rows, and the mapping that their names suggest.',
@@ -72,7 +72,8 @@ const previewRoute = (services: ImportServices, open: OpenFiles): Route =>
           expected: namesOf(targets),
           ...(form.sheet !== undefined && { sheet: form.sheet }),
         }
-        const data = await open.with(key, asked, async (table) => ({
+        const { organizationId } = userOf(request)
+        const data = await open.with({ organizationId, key }, asked, async (table) => ({
           columns: table.columns,
           rows: (await firstRows(table)).map(({ cells }) =>
             table.columns.map((_, i) => shownCell(cells[i]).slice(0, PREVIEW_CHARS)),
@@ -135,8 +136,13 @@ const askRoute = (services: ImportServices, open: OpenFiles): Route =>
         return accepted(before.state.row as ImportRow, before.wrote)
       }
       try {
-        const requested = await requestedOf(services, open, request)
-        const { state, wrote } = await askJob(services, IMPORT, request, id, requested)
+        const { organizationId } = userOf(request)
+        // Counts anew: reports of jobs, which take no places, may have been written since.
+        await services.quotas?.left(organizationId, 'filesBytes')
+        const { state, wrote } = await withinQuotas(services.quotas, organizationId, async (take) => {
+          await take('filesBytes', request.body.size)
+          return askJob(services, IMPORT, request, id, await requestedOf(services, open, request))
+        })
         return accepted(state.row as ImportRow, wrote)
       } catch (error) {
         if (error instanceof Failure && error.status < 500) await services.files.delete(key)
@@ -166,7 +172,11 @@ const requestedOf = async (
   await assertHub(tables, caller, form.hubId)
   const expected = [...namesOf(targets), ...Object.keys(sent ?? {})]
   const asked = { signal: request.signal, expected, ...(form.sheet !== undefined && { sheet: form.sheet }) }
-  const { about, columns } = await open.with(key, asked, async (table) => table)
+  const { about, columns } = await open.with(
+    { organizationId: caller.organizationId, key },
+    asked,
+    async (table) => table,
+  )
   const mapping =
     sent === undefined
       ? suggestedMapping(columns, targets, form.type)

@@ -51,6 +51,8 @@ export interface ImportResult {
   /** Number of the last row that was looked at. */
   lastRow: number
   hasReport: boolean
+  /** Of the report; absent where there is none. */
+  reportBytes?: number
 }
 
 /** The place that a row gives a task in a routing result. */
@@ -93,7 +95,7 @@ export interface ImportUndoRequested extends JobAsked {
 }
 
 export interface ImportUndoResult {
-  /** Records that are gone again. */
+  /** Rows whose record is gone again, or has the values back that it had. */
   undone: number
   kept: number
   /** The first ones that stayed, and why. */

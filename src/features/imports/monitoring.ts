@@ -138,7 +138,8 @@ const undoRoute = (services: ImportServices): Route =>
     method: 'POST',
     operationId: 'undoImport',
     summary: 'Take an import back: what it made and nobody touched since goes',
-    description: 'What was changed since, and what was there before an upsert, stays and is reported in `undo`.',
+    description:
+      'What it made goes, and what it changed is as it was before; what somebody has changed since stays and is reported in `undo`.',
     answers: {
       202: {
         description: 'A job; `undoneAt` of the import says that it has ended.',

@@ -1,6 +1,7 @@
 import type { FileStore } from '../../engines/file-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { FairQueue } from '../../kernel/fair-queue.ts'
 import { type OpenTable, openTable, type OpenTableOptions } from '../../kit/formats/open-table.ts'
 
 /** Threads that read files for requests at a time; further ones wait. */
@@ -8,12 +9,17 @@ const AT_ONCE_MAX = 2
 const WAITING_MAX = 64
 const DEADLINE_MS = 20_000
 
-/** Opens files that requests sent, a few at a time. */
+interface Waiting {
+  begin(): void
+  refuse(): void
+}
+
+/** Opens files that requests sent, a few at a time; organizations that wait take turns. */
 export class OpenFiles {
   private readonly files: Pick<FileStore, 'get'>
   private readonly clock: Clock
   private open = 0
-  private readonly waiting: (() => void)[] = []
+  private readonly waiting = new FairQueue<Waiting>(WAITING_MAX)
 
   constructor({ files, clock }: { files: Pick<FileStore, 'get'>; clock: Clock }) {
     this.files = files
@@ -22,12 +28,12 @@ export class OpenFiles {
 
   /** @throws Failure invalid, too_large, unsupported_type of the file; overloaded, not_found. */
   async with<Result>(
-    key: string,
+    { organizationId, key }: { organizationId: string; key: string },
     options: Pick<OpenTableOptions, 'signal' | 'sheet' | 'expected'>,
     use: (table: OpenTable) => Promise<Result>,
   ): Promise<Result> {
-    if (this.open >= AT_ONCE_MAX) await this.turn()
-    this.open++
+    if (this.open >= AT_ONCE_MAX) await this.turn(organizationId)
+    else this.open++
     try {
       const found = await this.files.get(key)
       if (found === undefined) throw new Failure('not_found')
@@ -38,17 +44,24 @@ export class OpenFiles {
         await table.close()
       }
     } finally {
-      this.open--
-      this.waiting.shift()?.()
+      // Whoever is next takes the place itself: nobody who comes meanwhile slips in.
+      const next = this.waiting.shift()
+      if (next === undefined) this.open--
+      else next.begin()
     }
   }
 
-  private turn(): Promise<void> {
-    if (this.waiting.length >= WAITING_MAX)
-      throw new Failure('overloaded', {
-        message: 'Too many files wait to be read; try again later.',
-        retryAfterSeconds: 5,
-      })
-    return new Promise((resolve) => void this.waiting.push(resolve))
+  /** @throws Failure overloaded */
+  private turn(organizationId: string): Promise<void> {
+    return new Promise((begin, reject) => {
+      const refuse = (): void =>
+        reject(
+          new Failure('overloaded', {
+            message: 'Too many files wait to be read; try again later.',
+            retryAfterSeconds: 5,
+          }),
+        )
+      this.waiting.push(organizationId, { begin, refuse })?.refuse()
+    })
   }
 }

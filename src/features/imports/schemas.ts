@@ -87,7 +87,7 @@ export const IMPORT_SCHEMA: JsonSchema = answered(
     flowId: UUID,
     hubId: UUID,
     mapping: { type: 'object', additionalProperties: { type: 'string' } },
-    userId: { ...UUID, description: 'Whoever sent the file.' },
+    userId: { ...UUID, description: 'The user who sent the file.' },
     hasReport: { type: 'boolean', description: 'Whether there is a file of the rows that were refused.' },
     error: answered(undefined, { code: { type: 'string' }, message: { type: 'string' } }),
     startedAt: DATE_TIME,

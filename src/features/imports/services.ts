@@ -3,6 +3,7 @@ import type { FileStore } from '../../engines/file-store.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { JobPlaces } from '../../kit/jobs/asking.ts'
+import type { Quotas } from '../../kit/quotas/quotas.ts'
 
 /** What the routes of imports are handed. */
 export interface ImportServices {
@@ -11,6 +12,7 @@ export interface ImportServices {
   files: FileStore
   clock: Clock
   bytesMax: number
+  quotas?: Quotas
   places: JobPlaces
   undoPlaces: JobPlaces
 }

@@ -7,7 +7,7 @@ import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/
 import type { ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
 
 /** Where an import is: the next attempt goes on behind the row. */
-export interface ImportReached extends Omit<ImportResult, 'hasReport'> {
+export interface ImportReached extends Omit<ImportResult, 'hasReport' | 'reportBytes'> {
   total: number
 }
 

@@ -43,7 +43,7 @@ export const appIntegration = defineResource({
 export const appIntegrationRoutes = (services: ResourceServices): Route[] =>
   appIntegration.routes(services).map((route) => (route.method === 'PUT' ? { ...route, aliases: [UPDATE] } : route))
 
-/** An integration that is active, with its secret, for whoever signs people in with it. */
+/** An active integration, with its secret, for signing people in. */
 export const activeIntegration = async (services: ResourceServices, appIntegrationId: string) => {
   const writer = appIntegration.writer(services)
   const { state } = await writer.load(appIntegrationId)

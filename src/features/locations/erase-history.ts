@@ -21,5 +21,5 @@ export const eraseHistory = (
   return log.append(HISTORY_ERASURES, [event], 'any')
 }
 
-/** Until when a tracker is erased that is to be erased now, and may be made anew: clocks of devices may be so far ahead. */
+/** Until when a tracker is erased that is to be erased now, and may be made anew: clocks of devices may be that far ahead. */
 export const erasedThrough = (now: number): number => now + AHEAD_MS

@@ -105,7 +105,7 @@ export interface DeletionPlaced {
 
 /**
  * What the stream `history-erasures` holds: whose rows left the history for ever (a `HistoryErasure`). Never truncated:
- * whoever inserts into the history reads it, after any loss and at each rebuild. Appended with `any`: said twice is said once.
+ * inserters into the history read it, after any loss and at each rebuild. Appended with `any`: said twice is said once.
  */
 export const HISTORY_ERASURES = 'history-erasures'
 export const HISTORY_ERASED = 'historyErased.v1'
@@ -118,7 +118,7 @@ export type LocationEntry = { partition: number; revision: number; position: num
   | { kind: 'snapshotAsked'; askedAt: number }
 )
 
-/** When what an entry tells of happened or was logged, ms since the epoch. */
+/** When the subject of an entry happened or was logged, ms since the epoch. */
 export const happenedAt = (entry: LocationEntry): number => {
   if (entry.kind === 'points') return entry.batch.loggedAt
   if (entry.kind === 'fencesChanged') return entry.change.at

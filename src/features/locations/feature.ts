@@ -1,6 +1,7 @@
 import type { Feature } from '../../feature.ts'
 import { ownShares } from '../../kit/http/own-share.ts'
-import { statusAt, trackerLookups } from '../trackers/views.ts'
+import { statusAt } from '../trackers/status.ts'
+import { trackerLookups } from '../trackers/views.ts'
 import { historyRoutes } from './history/api.ts'
 import { livePositionsRoute } from './live-positions-api.ts'
 

@@ -40,7 +40,7 @@ export const encodedBytes = (batch: PointBatch): number => {
   ).end
 }
 
-/** @throws Error when the batch is not sorted by tracker, or an id is no UUID: a fault of whoever built it. */
+/** @throws Error when the batch is not sorted by tracker, or an id is no UUID: a fault of its builder. */
 export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   const { count, trackers } = batch
   const organizations = organizationsOf(batch)

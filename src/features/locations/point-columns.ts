@@ -39,7 +39,7 @@ export class PointColumns {
     return this.recordedAt.length
   }
 
-  /** Makes room for so many more rows; moves what is there to the front where that is enough. */
+  /** Makes room for this many more rows; moves what is there to the front where that is enough. */
   reserve(rows: number): void {
     if (this.count + rows <= this.capacity) return
     const held = this.count - this.head

@@ -21,6 +21,13 @@ export const TRACKER_FILTERS: { [name: string]: JsonSchema } = {
   vehicleId: severalOf('vehicleId', { ...UUID, description: 'Those of the trackers that this vehicle has now.' }),
 }
 
+export const HUB_FILTER: { [name: string]: JsonSchema } = {
+  hubId: severalOf('hubId', {
+    ...UUID,
+    description: 'Those of the trackers that this hub has now; phones of users who have the hub belong to it too.',
+  }),
+}
+
 /** A row of history. */
 export const POINT_ROW = answered(
   'PointRow',
@@ -46,7 +53,7 @@ export const POSITION = answered(
   {
     trackerId: UUID,
     name: { type: 'string', description: 'Of the tracker.' },
-    userId: { ...UUID, description: 'Whose tracker it is, for whoever may see that user.' },
+    userId: { ...UUID, description: 'Whose tracker it is, for callers who may see that user.' },
     vehicleId: { ...UUID, description: 'The vehicle that it is in.' },
     recordedAt: DATE_TIME,
     ...PLACE,

@@ -22,10 +22,11 @@ const LIST: ListShape = {
   table: NOTIFICATIONS,
   members: Object.keys(NOTIFICATION.properties as object),
   filters: {
+    _id: { type: 'string', format: 'uuid' },
     unread: { type: 'boolean', description: 'Only those that are not read (`true`), or only those that are.' },
     automationId: { type: 'string', format: 'uuid', description: 'Those that this automation told.' },
   },
-  several: ['automationId'],
+  several: ['_id', 'automationId'],
   conditions: { unread: (unread) => ({ isRead: unread !== true }) },
   sortable: [],
   searchable: true,
@@ -37,7 +38,7 @@ const listQuery = (): JsonSchema => {
   return { ...schema, properties }
 }
 
-/** What the calling user was told in the application. It is theirs: no permission is needed, and nobody else reads it. */
+/** Notifications of the calling user in the application. No permission is needed, and nobody else reads them. */
 export const notificationRoutes = (services: NotificationServices): Route[] => [
   listRoute(services),
   readRoute(services),

@@ -1,4 +1,4 @@
-/** The notifications of one user of an organization: what they were told in the application, and what they have read. */
+/** The notifications of one user of an organization in the application, and which of them they have read. */
 export const NOTIFICATION_STREAMS = 'notifications-'
 export const notificationStream = (userId: string): string => NOTIFICATION_STREAMS + userId
 
@@ -34,7 +34,7 @@ export interface NotificationRead {
   at: string
 }
 
-/** Their time is over, or so many came that the oldest went. */
+/** Their time is over, or newer ones pushed them out. */
 export interface NotificationsLeft {
   organizationId: string
   userId: string

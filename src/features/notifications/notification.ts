@@ -127,7 +127,7 @@ export const readAllNotifications = async (
   return { wrote, count: wrote?.types.length ?? 0 }
 }
 
-/** Lets go of what a user was told before that time (RFC 3339), in the log too. */
+/** Drops a user's notifications from before that time (RFC 3339), in the log too. */
 export const expireNotifications = (
   log: EventLog,
   whose: { organizationId: string; userId: string; before: string },

@@ -13,13 +13,13 @@ import {
 /** Notifications in the application, by their ids. */
 export const NOTIFICATIONS: TableDeclaration = {
   name: 'notifications',
-  version: 1,
-  equality: ['userId', 'isRead', 'automationId'],
+  version: 2,
+  equality: ['_id', 'userId', 'isRead', 'automationId'],
   range: ['createdAt'],
   text: ['subject', 'text'],
 }
 
-/** Who has notifications, by user, so that those whose time is over are found. */
+/** Users with notifications, so that those whose time is over are found. */
 export const NOTIFIED_USERS: TableDeclaration = { name: 'notified-users', version: 1, range: ['firstAt'] }
 
 export interface NotificationRow extends Row {

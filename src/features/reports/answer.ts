@@ -6,7 +6,7 @@ import type { Json } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { csvWriter } from '../../kit/formats/csv-writer.ts'
 import { cellOf, type TableWriter, type WrittenCell } from '../../kit/formats/table-writer.ts'
-import { xlsxWriter } from '../../kit/formats/xlsx-writer.ts'
+import { xlsxInThread } from '../../kit/formats/xlsx-thread.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
 import { HISTORY_FORMATS, JSON_LIMIT } from '../../kit/http/history-answer.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
@@ -29,15 +29,15 @@ export const REPORT_FORMATS: { [format in ReportFormat]: { contentType: string; 
 
 /** A row, and what a cursor says to go on behind it. */
 export interface ReportRow {
-  place: Place
+  place: RowKey
   row: Row
 }
 
 /** A tracker (or the group of a report of tasks), and what else orders its rows. */
-export type Place = readonly [key: string, ...(string | number)[]]
+export type RowKey = readonly [key: string, ...(string | number)[]]
 
 /** Rows in order, some at a time, from behind `after` on; may answer what stands before it too. */
-export type ReportRows = (after: Place | undefined, signal: AbortSignal) => AsyncIterable<ReportRow[]>
+export type ReportRows = (after: RowKey | undefined, signal: AbortSignal) => AsyncIterable<ReportRow[]>
 
 export interface ReportQuestion {
   name: string
@@ -49,7 +49,7 @@ export interface ReportQuestion {
   query: object
   /** Those that are times. */
   times: ReadonlySet<string>
-  /** Of the times in a workbook, which has no zones. */
+  /** IANA zone of the times in a workbook, which has no zones. */
   timeZone: string
 }
 
@@ -60,6 +60,8 @@ interface Formatter {
   rows(rows: readonly Row[]): Piece
   /** `nextCursor` is null where nothing follows. */
   end(nextCursor: string | null, limit: number | null): Piece
+  /** After the end, or where the answer is given up before. */
+  close?(): void
 }
 
 /** Answers a report as a stream, of which no more than a small page is held. @throws Failure invalid for a cursor of another report. */
@@ -85,33 +87,37 @@ async function* write(
   { limit, fingerprint }: { limit?: number; fingerprint: string },
 ): AsyncGenerator<Uint8Array, string | null> {
   let left = limit ?? Number.POSITIVE_INFINITY
-  let last: Place | undefined
+  let last: RowKey | undefined
   let nextCursor: string | null = null
-  yield bytesOf(await formatter.start())
-  for await (const some of found) {
-    await breathe()
-    const taken = some.slice(0, left)
-    left -= taken.length
-    if (taken.length > 0) {
-      last = taken[taken.length - 1].place
-      const piece = await formatter.rows(taken.map(({ row }) => row))
-      if (piece.length > 0) yield bytesOf(piece)
+  try {
+    yield bytesOf(await formatter.start())
+    for await (const some of found) {
+      await breathe()
+      const taken = some.slice(0, left)
+      left -= taken.length
+      if (taken.length > 0) {
+        last = taken[taken.length - 1].place
+        const piece = await formatter.rows(taken.map(({ row }) => row))
+        if (piece.length > 0) yield bytesOf(piece)
+      }
+      if (taken.length < some.length) {
+        nextCursor = sealCursor(JSON.stringify(last), fingerprint)
+        break
+      }
     }
-    if (taken.length < some.length) {
-      nextCursor = sealCursor(JSON.stringify(last), fingerprint)
-      break
-    }
+    yield bytesOf(await formatter.end(nextCursor, limit ?? null))
+  } finally {
+    formatter.close?.()
   }
-  yield bytesOf(await formatter.end(nextCursor, limit ?? null))
   return nextCursor
 }
 
 const bytesOf = (piece: Uint8Array | string): Uint8Array => (typeof piece === 'string' ? Buffer.from(piece) : piece)
 
-const placeOf = (text: string): Place => {
+const placeOf = (text: string): RowKey => {
   try {
     const place = JSON.parse(text) as unknown
-    if (Array.isArray(place) && typeof place[0] === 'string') return place as unknown as Place
+    if (Array.isArray(place) && typeof place[0] === 'string') return place as unknown as RowKey
   } catch {
     // Said below.
   }
@@ -139,7 +145,7 @@ const FORMATTERS: { [format in ReportFormat]: (question: ReportQuestion) => Form
   }),
   csv: ({ members }) => tableFormatter(csvWriter({ header: members }), (row) => cellsOf(row, members)),
   xlsx: ({ name, members, times, timeZone }) =>
-    tableFormatter(xlsxWriter({ header: members, sheet: name, timeZone }), (row) =>
+    tableFormatter(xlsxInThread({ header: members, sheet: name, timeZone }), (row) =>
       cellsOf(row, members).map((cell, i) => (times.has(members[i]) && cell ? new Date(cell as string) : cell)),
     ),
 }
@@ -151,6 +157,7 @@ const tableFormatter = (writer: TableWriter, cells: (row: Row) => WrittenCell[])
   start: () => writer.start(),
   rows: (rows) => writer.rows(rows.map(cells)),
   end: () => writer.end(),
+  close: () => writer.close?.(),
 })
 
 const cellsOf = (row: Row, members: readonly string[]): WrittenCell[] =>
@@ -178,7 +185,7 @@ export async function* rowsOf<R>(
 const LINES_AT_ONCE = 256
 
 /** Rows that stand behind a place: those of the report's first tracker may stand before it. */
-export const behind = (rows: readonly ReportRow[], after: Place | undefined): ReportRow[] =>
+export const behind = (rows: readonly ReportRow[], after: RowKey | undefined): ReportRow[] =>
   after === undefined
     ? [...rows]
     : rows.filter(({ place }) => place[0] !== after[0] || isBehind(place.slice(1), after.slice(1)))

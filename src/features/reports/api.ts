@@ -164,7 +164,8 @@ const visitsRoute = (services: ReportServices): Route =>
     name: 'visits',
     operationId: 'reportVisits',
     summary: 'List stays in geofences, from entry to leave',
-    description: 'Those that reach into the time between `from` and `to`. Whoever may not see geofences gets none.',
+    description:
+      'Those that reach into the time between `from` and `to`. A caller who may not see geofences gets none.',
     row: VISIT_ROW,
     example: EXAMPLES.visits,
     own: { ...GEOFENCE_FILTERS, ...TRACKER_FILTERS },

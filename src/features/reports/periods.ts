@@ -6,7 +6,7 @@ export type Per = 'day' | 'week' | 'month' | 'total'
 export interface Periods {
   starts: number[]
   names: string[]
-  /** Each period begins at a multiple of so many ms since the epoch. */
+  /** Each period begins at a multiple of this many ms since the epoch. */
   stepMs: number
 }
 

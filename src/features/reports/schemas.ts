@@ -37,7 +37,11 @@ export const STOP_ROW = answered(
     to: DATE_TIME,
     seconds: SECONDS,
     ...PLACE,
-    geofenceIds: { type: 'array', items: UUID, description: 'Geofences in force there; absent for whoever sees none.' },
+    geofenceIds: {
+      type: 'array',
+      items: UUID,
+      description: 'Geofences in force there; absent for callers who see none.',
+    },
   },
   ['geofenceIds'],
 )

@@ -1,9 +1,9 @@
 import type { HistoryReader } from '../../engines/history-store.ts'
 import { distanceMeters } from '../../geo/distance.ts'
-import { behind, type Place, type ReportRow } from './answer.ts'
+import { behind, type RowKey, type ReportRow } from './answer.ts'
 import type { Limit, LimitAt } from './fences.ts'
 import { rounded } from './summary.ts'
-import { type TrackPiece, tracksOf } from './tracks.ts'
+import { type TrackPiece, tracksOf } from './read-tracks.ts'
 import type { ReportScope } from './tracker-walk.ts'
 
 interface Stretch extends Limit {
@@ -24,7 +24,7 @@ export async function* speedingRows(
   history: HistoryReader,
   scope: ReportScope,
   { limitAt, gapMs }: { limitAt: LimitAt; gapMs: number },
-  after: Place | undefined,
+  after: RowKey | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const finder = new SpeedingFinder(limitAt, gapMs)

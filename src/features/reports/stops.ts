@@ -1,8 +1,8 @@
 import type { HistoryReader } from '../../engines/history-store.ts'
-import { behind, type Place, type ReportRow } from './answer.ts'
+import { behind, type RowKey, type ReportRow } from './answer.ts'
 import type { PlacesOf } from './fences.ts'
 import { type Stop, StopFinder } from './stop-finder.ts'
-import { tracksOf } from './tracks.ts'
+import { tracksOf } from './read-tracks.ts'
 import type { ReportScope } from './tracker-walk.ts'
 
 export interface StopsQuestion {
@@ -16,7 +16,7 @@ export async function* stopRows(
   placesOf: PlacesOf | undefined,
   scope: ReportScope,
   { minSeconds, radiusMeters }: StopsQuestion,
-  after: Place | undefined,
+  after: RowKey | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const finder = new StopFinder(minSeconds, radiusMeters)

@@ -2,7 +2,7 @@ import { readStepState } from '../../engines/clickhouse-sql/point-steps.ts'
 import { countTrips, type ReportFilter, sumPeriods } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 import type { Row } from '../../kernel/table.ts'
-import { behind, type Place, type ReportRow, rowsOf } from './answer.ts'
+import { behind, type RowKey, type ReportRow, rowsOf } from './answer.ts'
 import { rolledUp } from './rolled-up.ts'
 import { type Per, periodsOf } from './periods.ts'
 import { type ReportScope, trackersOf } from './tracker-walk.ts'
@@ -43,7 +43,7 @@ export async function* summaryRows(
   namesOf: NamesOf,
   scope: ReportScope,
   { per, timeZone, gapMs }: SummaryQuestion,
-  after: Place | undefined,
+  after: RowKey | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const { from, to, organizationId } = scope

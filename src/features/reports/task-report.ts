@@ -2,7 +2,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
-import type { Place, ReportRow } from './answer.ts'
+import type { RowKey, ReportRow } from './answer.ts'
 import { localDates } from './periods.ts'
 import { rounded } from './summary.ts'
 
@@ -40,7 +40,7 @@ export async function* taskRows(
   tables: Pick<TableStore, 'scan'>,
   caller: UserCaller,
   question: TaskQuestion,
-  after: Place | undefined,
+  after: RowKey | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const groups = new TaskGroups(question)

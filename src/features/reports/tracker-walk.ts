@@ -2,7 +2,7 @@ import { readStepState } from '../../engines/clickhouse-sql/point-steps.ts'
 import { selectTrackers } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 
-/** Whose points a report is about, and from when to when; both bounds inclusive, ms since the epoch. */
+/** Trackers and time of a report; both bounds inclusive, ms since the epoch. */
 export interface ReportScope {
   organizationId: string
   /** Those that are asked for and that the caller may see. */

@@ -1,6 +1,6 @@
 import { selectVisits, type VisitFilter } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
-import { type Place, type ReportRow, rowsOf } from './answer.ts'
+import { type RowKey, type ReportRow, rowsOf } from './answer.ts'
 
 interface Visit {
   trackerId: string
@@ -15,7 +15,7 @@ export async function* visitRows(
   history: HistoryReader,
   filter: VisitFilter,
   now: number,
-  { after, limit }: { after: Place | undefined; limit?: number },
+  { after, limit }: { after: RowKey | undefined; limit?: number },
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const place = after && { trackerId: after[0], enteredAt: Number(after[1]), geofenceId: String(after[2]) }

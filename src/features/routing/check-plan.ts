@@ -5,7 +5,7 @@ import type { Row } from '../../kernel/table.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { userHasHub, USERS_TABLE } from '../identity/views.ts'
 import { isOver, seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
-import { OPEN_STATES, ROUTING_RESULTS, type RoutingRow, type RoutingValues } from './views.ts'
+import { OPEN_STATES, ROUTING_RESULTS, type RoutingRow, type RoutingValues, type VisitValues } from './views.ts'
 
 export const VEHICLES_TABLE = 'vehicles'
 const ROWS_AT_ONCE = 500
@@ -33,25 +33,32 @@ export const rowsOf = async <R extends Row>(
 }
 
 /**
- * What a plan names is there, of its hub, and not over; no task stands in it twice. Tasks in `known` were checked before.
+ * What a plan names is there, of its hub, and not over; no task stands in it twice. Tasks and vehicles in `known` were checked before.
  * @throws Failure invalid with the paths
  */
 export const assertPlan = async (tables: Tables, plan: CheckedPlan, known: ReadonlySet<string>): Promise<void> => {
-  const faults: FieldError[] = []
   const named = [
     ...plan.routes.flatMap(({ visits }, i) =>
       visits.map(({ taskId }, j) => ({ taskId, path: `/routes/${i}/visits/${j}/taskId` })),
     ),
     ...plan.unassigned.map(({ taskId }, i) => ({ taskId, path: `/unassigned/${i}/taskId` })),
   ]
+  const faults = plan.routes.flatMap(({ visits }, i) =>
+    visits.flatMap((visit, j) => (known.has(visit.taskId) ? [] : timeFaults(visit, `/routes/${i}/visits/${j}`))),
+  )
   const seen = new Set<string>()
   for (const { taskId, path } of named) {
     if (seen.has(taskId)) faults.push({ path, message: 'is a task that stands in the plan already' })
     seen.add(taskId)
   }
   const fresh = named.filter(({ taskId }) => !known.has(taskId))
-  faults.push(...(await taskFaults(tables, plan, fresh)), ...(await vehicleFaults(tables, plan)))
+  faults.push(...(await taskFaults(tables, plan, fresh)), ...(await vehicleFaults(tables, plan, known)))
   assertNoFaults(faults.slice(0, FAULTS_MAX))
+}
+
+const timeFaults = ({ arrivalAt, departureAt }: VisitValues, path: string): FieldError[] => {
+  const isBackward = arrivalAt !== undefined && departureAt !== undefined && departureAt < arrivalAt
+  return isBackward ? [{ path: `${path}/departureAt`, message: 'must not be before arrivalAt' }] : []
 }
 
 export const taskFaults = async (
@@ -71,10 +78,11 @@ export const taskFaults = async (
   })
 }
 
-const vehicleFaults = async (tables: Tables, plan: CheckedPlan): Promise<FieldError[]> => {
+const vehicleFaults = async (tables: Tables, plan: CheckedPlan, known: ReadonlySet<string>): Promise<FieldError[]> => {
   const { organizationId, hubId, routes } = plan
   const named = routes.map(({ vehicleId }, i) => ({ vehicleId, path: `/routes/${i}/vehicleId` }))
-  const faults = await vehiclesFaults(tables, plan, named)
+  const fresh = named.filter(({ vehicleId }) => !known.has(vehicleId))
+  const faults = await vehiclesFaults(tables, plan, fresh)
   for (const [i, { userId }] of routes.entries()) {
     if (userId === undefined) continue
     const user = await tables.get(USERS_TABLE, organizationId, userId)
@@ -88,14 +96,16 @@ const vehicleFaults = async (tables: Tables, plan: CheckedPlan): Promise<FieldEr
 
 export const vehiclesFaults = async (
   tables: Pick<TableStore, 'getMany'>,
-  { organizationId, hubId }: Pick<CheckedPlan, 'organizationId' | 'hubId'>,
+  { organizationId, caller, hubId }: Pick<CheckedPlan, 'organizationId' | 'caller' | 'hubId'>,
   named: readonly { vehicleId: string; path: string }[],
 ): Promise<FieldError[]> => {
   const ids = named.map(({ vehicleId }) => vehicleId)
   const vehicles = await rowsOf(tables, VEHICLES_TABLE, organizationId, ids)
   return named.flatMap(({ path }, i) => {
     const vehicle = vehicles[i]
-    if (vehicle === undefined) return [{ path, message: NAMES_NOTHING }]
+    const hubIds = vehicle?.hubId === undefined ? [] : [vehicle.hubId as string]
+    if (vehicle === undefined || (caller !== undefined && !seesHubs(caller, hubIds)))
+      return [{ path, message: NAMES_NOTHING }]
     return vehicle.hubId === undefined || vehicle.hubId === hubId
       ? []
       : [{ path, message: 'is a vehicle of another hub' }]

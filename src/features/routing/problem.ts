@@ -50,6 +50,8 @@ export interface Prepared {
 }
 
 const SPEED_KMH = 50
+/** What is slower stands still and visits nothing: its times would lie beyond any calendar. */
+const SLOWEST_KMH = 0.1
 /** Pace of a vehicle that goes nowhere: seconds per metre. */
 const STANDING = 1e9
 const NEVER = Number.POSITIVE_INFINITY
@@ -85,6 +87,7 @@ const vehicleOf = (vehicle: VehicleToPlan, dimensions: readonly string[], planni
   const { capacity = {}, constraints = {}, tags = [], speed = SPEED_KMH } = vehicle
   const { startAt, timeZone, returnToHub, hasRoads, vehicles } = planning
   const hours = hoursFrom(vehicle.workingHours, startAt, timeZone)
+  const stands = !hasRoads && speed < SLOWEST_KMH
   const isUnbounded = Object.keys(capacity).length === 0
   return {
     start: 0,
@@ -93,9 +96,9 @@ const vehicleOf = (vehicle: VehicleToPlan, dimensions: readonly string[], planni
     ...hours,
     breaks: breaksIn(vehicle.breaks ?? [], hours, startAt, timeZone),
     tags,
-    pace: hasRoads ? 1 : speed > 0 ? 3.6 / speed : STANDING,
+    pace: hasRoads ? 1 : stands ? STANDING : 3.6 / speed,
     cost: costOf(vehicle, vehicles),
-    visitsMax: constraints.visitsMax ?? NEVER,
+    visitsMax: stands ? 0 : (constraints.visitsMax ?? NEVER),
     distanceMax: constraints.distanceMax ?? NEVER,
     durationMax: constraints.durationMax ?? NEVER,
   }

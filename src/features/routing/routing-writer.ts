@@ -58,7 +58,10 @@ export class RoutingWriter implements ResourceWrites {
       if (isSame) return values
       if (before.state !== 'planned')
         throw new Failure('conflict', { message: `Routes that are ${before.state} cannot be changed.` })
-      const known = new Set([...made, ...(before.hubId === values.hubId ? (before.taskIds as string[]) : [])])
+      const known = new Set([
+        ...made,
+        ...(before.hubId === values.hubId ? namedIn(before as unknown as RoutingValues) : []),
+      ])
       const plan = values as unknown as RoutingValues
       return { ...values, taskIds: await this.assertPlan(origin, change.id, plan, known) }
     }
@@ -112,3 +115,9 @@ export class RoutingWriter implements ResourceWrites {
     return taskIds
   }
 }
+
+/** Tasks and vehicles of a plan. */
+const namedIn = ({ taskIds, routes }: RoutingValues): string[] => [
+  ...taskIds,
+  ...routes.map(({ vehicleId }) => vehicleId),
+]

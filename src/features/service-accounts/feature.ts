@@ -1,7 +1,7 @@
 import type { Feature } from '../../feature.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
-import { SessionUses } from '../identity/session-uses.ts'
-import { assertEnds, assertHolds, assertOwner, assertReach, roleOf } from '../identity/user-rules.ts'
+import { SessionUses } from '../identity/sessions/session-uses.ts'
+import { assertEnds, assertHolds, assertOwner, assertReach, roleOf } from '../identity/users/user-rules.ts'
 import { type AssertMayGive, defineServiceAccount } from './declaration.ts'
 import { rotateKey } from './rotate-key.ts'
 

@@ -17,7 +17,7 @@ export type AccessServiceRow = {
   previousKeyUntil?: string
 }
 
-/** Whose a key is, by its hash, without organization. */
+/** Owner of a key, by its hash, without organization. */
 export const ACCESS_KEYS: TableDeclaration = { name: 'access-keys', version: 1 }
 
 export type AccessKeyRow = {

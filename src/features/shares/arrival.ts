@@ -14,16 +14,16 @@ export interface Arrival {
   distanceMeters: number
 }
 
-/** Whoever stands, or was not seen moving, is taken to go on at this speed, m/s. */
+/** Speed assumed of a tracker that stands, or was not seen moving, m/s. */
 const USUAL_SPEED = 8
 const SLOW_SPEED = 1.5
 const ROADS_FACTOR = 1.3
 
-type Place = { lat: number; lng: number }
+type LatLng = { lat: number; lng: number }
 
 /** By road where there is a server of roads, else along the great circle at the speed of the last minutes. */
 export const arrivalAt = async (
-  goal: Place,
+  goal: LatLng,
   row: LatestPositionRow,
   { now, roads, name }: { now: number; roads: Roads | undefined; name: string },
   lately: () => Promise<readonly TrackPoint[] | undefined>,
@@ -34,7 +34,7 @@ export const arrivalAt = async (
   return { at: formatTime(Math.round(at)), distanceMeters: Math.round(meters) }
 }
 
-const asTheCrowFlies = ({ lat, lng }: Place, row: LatestPositionRow, points: readonly TrackPoint[] = []): Way => {
+const asTheCrowFlies = ({ lat, lng }: LatLng, row: LatestPositionRow, points: readonly TrackPoint[] = []): Way => {
   const lately = speedAlong(points) ?? 0
   const speed = lately < SLOW_SPEED ? USUAL_SPEED : lately
   const meters = distanceMeters(row.lng, row.lat, toE7(lng), toE7(lat)) * ROADS_FACTOR

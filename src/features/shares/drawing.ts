@@ -6,13 +6,13 @@ const MARGIN = 16
 /** A smaller piece of the world than this, in degrees, is not drawn larger. */
 const SPAN_MIN = 0.002
 
-type Place = readonly [lng: number, lat: number]
+type LngLat = readonly [lng: number, lat: number]
 
 /** Trail, position and goal to scale, north up, without a ground; empty where there is nothing to draw. */
 export const drawing = ({ task, position, trail = [] }: Followed, label: string): string => {
   if (position === undefined) return ''
-  const here: Place = [position.lng, position.lat]
-  const goal: Place | undefined = task?.lat === undefined || task.lng === undefined ? undefined : [task.lng, task.lat]
+  const here: LngLat = [position.lng, position.lat]
+  const goal: LngLat | undefined = task?.lat === undefined || task.lng === undefined ? undefined : [task.lng, task.lat]
   const put = projection([...trail, here, ...(goal === undefined ? [] : [goal])])
   const [x, y] = put(here)
   const line =
@@ -28,7 +28,7 @@ export const drawing = ({ task, position, trail = [] }: Followed, label: string)
 }
 
 /** Puts places into the picture; longitudes count the short way round from the first. */
-const projection = (places: readonly Place[]): ((place: Place) => [number, number]) => {
+const projection = (places: readonly LngLat[]): ((place: LngLat) => [number, number]) => {
   const [[origin]] = places
   const near = (lng: number): number => origin + ((((lng - origin + 180) % 360) + 360) % 360) - 180
   const lngs = places.map(([lng]) => near(lng))

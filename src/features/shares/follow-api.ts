@@ -13,7 +13,7 @@ export interface FollowRouteServices extends FollowServices {
 
 const PARAMS = { token: { type: 'string', maxLength: 200, description: 'The token of the share.' } } as const
 
-/** Who knows the token must not give it away to others: to caches, to search engines, to the sites that links lead to. */
+/** Browsers must not give the token away to others: to caches, to search engines, to the sites that links lead to. */
 const HEADERS = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex, nofollow' }
 
 export const followRoutes = (services: FollowRouteServices): Route[] => [

@@ -11,7 +11,7 @@ import type { Roads } from './roads.ts'
 import type { Tracks } from './track.ts'
 import { endOfShare, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow, tokenHashOf } from './views.ts'
 
-/** All that somebody who follows a share is told. */
+/** All that a follower of a share gets. */
 export interface Followed {
   organization: { name: string; logo: string | null }
   task?: { title: string; state: string; window?: { from: string; to: string }; lat?: number; lng?: number }
@@ -34,7 +34,7 @@ export interface FollowServices {
   tables: Pick<TableStore, 'get' | 'getMany' | 'find'>
   keyring: Keyring
   tracks: Tracks
-  /** Left out: arrivals are told from great circles. */
+  /** Left out: arrivals are estimated from great circles. */
   roads?: Roads
 }
 
@@ -98,7 +98,7 @@ interface Seen {
   since: number
 }
 
-/** Of a task: that of whoever started it, while it is in progress and from its start on. */
+/** For a task: the position of its starter, while it is in progress and from its start on. */
 const newestOf = async ({ tables }: FollowServices, { share, task }: OpenShare): Promise<Seen | undefined> => {
   const { organizationId, trackerId, createdAt } = share
   if (task === undefined) {

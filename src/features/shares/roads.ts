@@ -12,7 +12,7 @@ export interface Way {
 
 /** A page waits no longer for the server of the roads: the great circle does then. */
 const PATIENCE_MS = 2_000
-/** Many who follow one share ask for its way once in so long. */
+/** Followers of one share ask for its way once in this time. */
 const FRESH_MS = 10_000
 const KEPT_MAX = 1_000
 

@@ -32,5 +32,5 @@ export const linkOfRun = async (
   return followUrl(services.publicUrl, token)
 }
 
-/** What is told once of a record is made of the id that its writer draws. */
+/** The value of a record that is shown once is made of the id that its writer draws. */
 const seeded = (origin: WriteOrigin, seed: string): WriteOrigin => ({ ...origin, ids: { next: () => seed } })

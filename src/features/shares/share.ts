@@ -15,7 +15,7 @@ import { endOfShare, makeShareToken, SHARES, type ShareRow, TASK_MS_MAX } from '
 const DAY_MS = 86_400_000
 const TRACKER_MS_MAX = 7 * DAY_MS
 
-/** What may be shared, each with the permission that it takes. */
+/** Kinds of shares, each with the permission that it takes. */
 export const PERMISSIONS = { task: 'dispatch/task', tracker: 'edit/tracker' } as const
 
 const TOKEN: ToldOnce = {
@@ -27,7 +27,7 @@ const TOKEN: ToldOnce = {
   },
 }
 
-/** Who may not share tasks sees no share of one, and the same for trackers. */
+/** Users who may not share tasks see no share of one, and the same for trackers. */
 const AUDIENCE: Audience = {
   field: 'kind',
   keys: ({ permissions }) =>
@@ -63,7 +63,7 @@ export const share = defineResource({
   example: { taskId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b', showTrail: true },
 })
 
-/** Rows with the time at which they end: a task that is over ends its shares. */
+/** Rows with their end time: a task that is over ends its shares. */
 const withEnds = async (rows: readonly ShareRow[], tables: Pick<TableStore, 'getMany'>): Promise<ShareRow[]> => {
   const ids = [...new Set(rows.flatMap(({ taskId }) => taskId ?? []))]
   const found = ids.length === 0 ? [] : await tables.getMany<TaskRow>(TASKS, rows[0].organizationId, ids)

@@ -24,7 +24,7 @@ export interface TrackQuestion {
 /** Points of one answer: a page draws no more. */
 const POINTS_MAX = 500
 const STEP_MS_MIN = 5_000
-/** Many who follow one share ask the history once in so long. */
+/** Followers of one share ask the history once in this time. */
 const FRESH_MS = 10_000
 const KEPT_MAX = 1_000
 

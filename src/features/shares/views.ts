@@ -19,7 +19,7 @@ export type ShareRow = {
   /** RFC 3339, as it was asked for. */
   expiresAt?: string
   showTrail: boolean
-  /** Of what is shared. */
+  /** Hubs of what is shared. */
   hubIds: string[]
   tokenHash: string
 }

@@ -27,7 +27,7 @@ const en: Words = {
   noPosition: 'There is no position at the moment.',
   refreshes: 'This page updates itself.',
   ended: 'This link has ended',
-  endedText: 'It is not valid any more, or never was. Ask whoever sent it to you for another one.',
+  endedText: 'It is not valid any more, or never was. Ask the sender for another one.',
   busy: 'Too many links that lead nowhere were tried from your network. Try again later.',
   map: 'Where it is, and where it goes',
 }

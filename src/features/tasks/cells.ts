@@ -80,7 +80,7 @@ const boundsOf = ({ level, first, width, bottom, height }: Cover, box: Degrees):
   return { west: first * columnDegrees - 180 - EDGE, south, east: east - turn, north }
 }
 
-/** At the finest level at which they are few. */
+/** Cells of the box at the finest level where they are few. */
 const coverOf = ({ west, south, east, north }: Degrees): Cover => {
   let cover: Cover | undefined
   for (const level of LEVELS) {

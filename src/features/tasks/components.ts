@@ -71,7 +71,7 @@ export const missingComponents = (flow: FlowContent, values: JsonObject): FieldE
 export const defaultComponents = (flow: FlowContent): JsonObject =>
   Object.fromEntries(componentsOf(flow).flatMap(({ id, default: value }) => (value === undefined ? [] : [[id, value]])))
 
-/** What the flow's data source configuration takes over from a record; what does not fit its component stays empty. */
+/** Values that the flow's data source configuration takes from a record; one that does not fit its component stays empty. */
 export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordRow): JsonObject => {
   const components = new Map(componentsOf(flow).map((one) => [one.id, one]))
   const values: JsonObject = {}

@@ -143,7 +143,7 @@ const pageOf = async (
   let before: JsonObject = {}
   let shownTo = after
   let bytes = 0
-  // The last one shown is read again: the next is told as a change of it.
+  // The last one shown is read again: the next is shown as a change of it.
   for (let from = Math.max(0, after); ; ) {
     const events = await log.read(`task-${taskId}`, from, BATCH_EVENTS)
     for (const event of events) {

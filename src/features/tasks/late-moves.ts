@@ -62,7 +62,7 @@ const turnsIn = (facts: readonly TaskFact[]): Turn[] =>
 const turnOf = (state: TaskValues['state']): Turn['to'] =>
   state === 'finished' || state === 'cancelled' ? state : 'open'
 
-/** What a task was; what is done at the moment of finishing is done before. */
+/** State of a task; work done at the moment of finishing is done before. */
 const turnBefore = (facts: readonly TaskFact[], ms: number): Turn['to'] =>
   turnsIn(facts).findLast(({ atMs, to }) => (to === 'finished' ? atMs < ms : atMs <= ms))?.to ?? 'open'
 
@@ -94,7 +94,7 @@ const isOwn = (facts: readonly TaskFact[], { type, at, userId }: LateMove): bool
   return last.state === 'finished' && last.finishedBy === userId
 }
 
-/** The start that a finish follows: one's own, or that of whoever had started the task for all. */
+/** The start that a finish follows: one's own, or that of the user who started the task for all. */
 const startFor = (facts: readonly TaskFact[], { at, userId }: LateMove): LateStep | undefined => {
   const since = redone(facts).findLast(({ atMs }) => atMs <= at)?.atMs ?? Number.NEGATIVE_INFINITY
   const late = (facts[facts.length - 1].values.late ?? []).filter(({ type }) => type === 'start')

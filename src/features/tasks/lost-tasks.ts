@@ -64,7 +64,7 @@ export const lostIn = async (
   return lost
 }
 
-/** What whoever lost a task is told when what they did does not count. */
+/** Answer to a user who lost a task, when their work on it does not count. */
 export const takenAway = (lost: Lost): Failure => new Failure('taken_away', { extra: { data: shown(lost) } })
 
 const lateReply = async (
@@ -84,7 +84,7 @@ const lateReply = async (
   return { body: { data: { ...shown(lost), state, ...(isOvertaken && { overtaken: true }) } }, wrote }
 }
 
-/** What may have been done before the task was lost; undefined for what the office does. */
+/** Work that may have been done before the task was lost; undefined for an action of the office. */
 const workOf = (type: string, body: JsonObject): Work | undefined => {
   const at = timeIn(body)
   const time = at === undefined ? {} : { at }

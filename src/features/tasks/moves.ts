@@ -43,18 +43,18 @@ const VERBS: { [move in Move['type'] | 'fill']: string } = {
   fill: 'be filled in',
 }
 
-/** A device's clock may be ahead by so much. */
+/** Most that a device's clock may be ahead. */
 const AHEAD_MS = 86_400_000
-/** What was done on a device before the service heard of the task. */
+/** Most that work on a device may precede the task's creation. */
 const BEFORE_CREATION_MS = 86_400_000
-/** Two clocks may differ by so much. */
+/** Most that two clocks may differ. */
 export const CLOCKS_MS = 300_000
 
 export interface MoveContext {
   /** ms since the epoch. */
   now: number
   createdAt: string
-  /** Who moves it; absent where the service does. */
+  /** User who moves it; absent where the service does. */
   userId?: string
   /** No clock is behind: what was said to be before the move before it was before it. */
   isExact?: boolean
@@ -95,15 +95,15 @@ const assign = (
 export const isNobodys = ({ assigneeIds, teamId }: Pick<TaskValues, 'assigneeIds' | 'teamId'>): boolean =>
   assigneeIds.length === 0 && teamId === undefined
 
-/** Whoever may not stay is left to the writer, who knows hubs and teams. */
+/** Assignees who may not stay are left to the writer, who knows hubs and teams. */
 const moveTo = (task: TaskValues, hubId: string, { now }: MoveContext): TaskValues => {
-  if (hubId === task.hubId) return task
   if (task.state !== 'new' && task.state !== 'assigned') throw new MoveRefused('move', task.state)
+  if (hubId === task.hubId) return task
   if (isNobodys(task)) return { ...task, hubId }
   return { ...task, hubId, state: 'assigned', assignedAt: task.assignedAt ?? formatTime(now) }
 }
 
-/** What was filled in stays; it is to be done anew by whoever the writer finds may still have it. */
+/** What was filled in stays; it is to be done anew by those who, as the writer finds, may still have it. */
 const reopen = (task: TaskValues, reason: string | undefined, { now }: MoveContext): TaskValues => {
   if (task.state !== 'finished' && task.state !== 'cancelled') throw new MoveRefused('reopen', task.state)
   const { startedAt: _a, startedBy: _b, startedPlace: _c, finishedAt: _d, finishedBy: _e, ...begun } = task

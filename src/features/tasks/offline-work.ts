@@ -13,7 +13,7 @@ import { isOver, type TaskValues } from './views.ts'
 /** A change of what is filled in that is no list of values: files are attached so. */
 export type Amendment = (before: TaskValues, flow: FlowContent) => TaskValues
 
-/** What was done with a task; `at` is the time at the device where it was said, ms since the epoch. */
+/** Work on a task; `at` is the time at the device where it was said, ms since the epoch. */
 export type Work = DoneWork | { type: 'fill'; at?: number; components: JsonObject } | AmendingWork
 
 type DoneWork = { type: 'start' | 'finish'; at?: number; place?: JsonObject; components?: JsonObject }
@@ -43,7 +43,7 @@ export class OfflineWork {
     return work.type === 'fill' ? this.components.filled(origin, before, work) : this.amended(origin, before, work)
   }
 
-  /** A task that is changed by whoever has it. @throws MoveRefused for what was not theirs then, or was over */
+  /** A task changed by its assignee. @throws MoveRefused for what was not theirs then, or was over */
   async assertFillable(origin: WriteOrigin, id: string, before: TaskValues, at: number | undefined): Promise<void> {
     if (dispatches(origin.caller)) return
     const assignedMs = Date.parse(before.assignedAt ?? '')

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import { invalid } from '../../kernel/errors.ts'
-import { decodeJson } from '../../kernel/event.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
   bool,
@@ -15,14 +14,13 @@ import {
   timeZone,
   withDefault,
 } from '../../kernel/schema.ts'
-import { NO_ORGANIZATION, type Row } from '../../kernel/table.ts'
-import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
+import type { Row } from '../../kernel/table.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import type { ListFilter } from '../../kit/resource/list-filter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
-import type { RowSource } from '../../kit/resource/rows.ts'
 import { repeat } from '../../kit/recurrence/repeat.ts'
-import { duesAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
+import { dueRows } from '../../kit/resource/due-rows.ts'
+import { nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
 import { byUser, task } from './task.ts'
@@ -39,25 +37,11 @@ const taskContent = object({
   leadMinutes: optional(minutes(44_640)),
 })
 
-const EVENT = eventTypes('schedule')
+const waiting = dueRows('schedule', DUE_SCHEDULES, (values): Omit<DueScheduleRow, 'organizationId'> | undefined =>
+  values.isActive === true && values.nextAt !== undefined ? { makeAt: makeAtOf(values) } : undefined,
+)
 
-/** The schedules that are due next, of all organizations in one place. */
-const dueRows = (plain: RowSource): RowSource => ({
-  ...plain,
-  tables: [...plain.tables, DUE_SCHEDULES],
-  apply: async (event, rows) => {
-    await plain.apply(event, rows)
-    if (!Object.values(EVENT).includes(event.type)) return
-    const { organizationId, values } = decodeJson<ResourceData>(event.data)
-    const id = idOfStream(event.stream)
-    const isWaiting = event.type !== EVENT.deleted && values.isActive === true && values.nextAt !== undefined
-    if (!isWaiting) return rows.delete(DUE_SCHEDULES.name, NO_ORGANIZATION, id)
-    const row: DueScheduleRow = { organizationId, makeAt: makeAtOf(values) }
-    rows.put(DUE_SCHEDULES.name, NO_ORGANIZATION, id, row)
-  },
-})
-
-/** When the next task of a schedule is made: so long before it is due as the schedule says. */
+/** When the next task of a schedule is made: before it is due by the schedule's lead. */
 export const makeAtOf = ({ nextAt, task: body }: JsonObject): number =>
   Date.parse(String(nextAt)) - Number((body as JsonObject).leadMinutes ?? 0) * 60_000
 
@@ -122,7 +106,7 @@ export const schedule = defineResource(
     rules: { keep: async (write) => kept(write), checks: (write) => assertContent(write) },
     present: (rows) => rows.map(whole),
   },
-  dueRows,
+  waiting,
 )
 
 /** People and hub stand apart, so that a deletion takes them out. One that changes or is switched on begins from now. */
@@ -164,10 +148,8 @@ const timesOf = ({ rrule, repeat, timeZone: zone, startTime, endTime }: JsonObje
 ]
 
 /** The next due time after a moment; undefined when there is none. */
-export const nextDue = (values: JsonObject, afterMs: number): string | undefined => {
-  const [at] = duesAfter(recurrenceOf(values), afterMs, 1)
-  return at === undefined ? undefined : new Date(at).toISOString()
-}
+export const nextDue = (values: JsonObject, afterMs: number): string | undefined =>
+  nextAfter(recurrenceOf(values), afterMs)
 
 const whole = ({ hubId, teamId, assigneeIds, ...row }: Row): Row => ({
   ...row,

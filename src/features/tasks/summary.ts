@@ -31,7 +31,7 @@ type SummaryQuery = ListQuery & { groupBy: GroupBy }
 
 const SHAPE = listShape(task.declaration)
 const DAY_MS = 86_400_000
-/** Lateness is told to the second, so that whoever asks again meanwhile is answered from what was found. */
+/** Lateness is given to the second, so that requests within one are answered from what was found. */
 const SECOND_MS = 1_000
 
 const QUERY = ((): JsonSchema => {

@@ -13,7 +13,7 @@ export const assertDispatches = ({ caller }: WriteOrigin): void => {
   if (!dispatches(caller)) throw new Failure('forbidden', { message: 'This needs the permission dispatch/task.' })
 }
 
-/** Whoever does not dispatch fills in components. @throws Failure forbidden */
+/** Users who do not dispatch only fill in components. @throws Failure forbidden */
 export const assertMayChange = (caller: UserCaller | undefined, before: TaskValues, next: TaskValues): void => {
   if (dispatches(caller)) return
   const { components: _one, ...others } = withoutInternal(before)

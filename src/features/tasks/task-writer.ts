@@ -4,6 +4,7 @@ import { joined, type JsonObject } from '../../kernel/json.ts'
 import { rowOf } from '../../kit/commands/declared-event.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
+import { createdId } from '../../kit/resource/created-id.ts'
 import { pick, pickOthers, pickWithNull, withDefaults } from '../../kit/resource/pick.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { valuesSchema } from '../../kit/resource/schemas.ts'
@@ -34,7 +35,7 @@ import { actorOf, isOver, type TaskValues, withoutInternal } from './views.ts'
 
 const checkWhole = compileCheck(valuesSchema(task.declaration))
 
-/** What the service says of a task that it makes, beside what its body does. */
+/** Values that the service adds to the body of a task that it makes. */
 export interface TaskExtra {
   scheduleId?: string
   dueAt?: string
@@ -59,7 +60,8 @@ export class TaskWriter implements ResourceWrites {
   /** @throws Failure forbidden without `dispatch/task`, invalid, key_in_use */
   async create(origin: WriteOrigin, body: JsonObject, extra: TaskExtra = {}): Promise<Written> {
     assertDispatches(origin)
-    return this.writer.make(origin, this.writer.idOf(origin, body), () => this.making(origin, body, extra))
+    const { id, isDrawn } = createdId(task.declaration, origin, body)
+    return this.writer.make(origin, id, () => this.making(origin, body, extra), isDrawn)
   }
 
   private async making(origin: WriteOrigin, body: JsonObject, extra: TaskExtra): Promise<Making> {
@@ -108,7 +110,7 @@ export class TaskWriter implements ResourceWrites {
   }
 
   /**
-   * What whoever has the task does now, and what they did before it was changed.
+   * Moves by the task's assignee, now or before it was changed.
    * @throws Failure conflict with the task as it is, invalid, forbidden
    */
   move(origin: WriteOrigin, id: string, createdAt: string, move: Move, components: JsonObject = {}): Promise<Written> {
@@ -129,7 +131,7 @@ export class TaskWriter implements ResourceWrites {
     })
   }
 
-  /** Gives a task of a plan to whoever drives its route; a team that they are not of has it no longer. */
+  /** Gives a task of a plan to its route's driver; a team without the driver has it no longer. */
   route(origin: WriteOrigin, id: string, userId: string, routingResultId: string): Promise<Written> {
     return this.update(origin, id, async (before) => {
       const { organizationId, now } = origin
@@ -156,7 +158,7 @@ export class TaskWriter implements ResourceWrites {
     return this.update(asService(origin), id, next, expectedVersion)
   }
 
-  /** Changes what whoever does a task may change, by what its flow says: files are attached so. */
+  /** Changes what an assignee may change, as the task's flow says: files are attached this way. */
   amend(origin: WriteOrigin, id: string, amendment: Amendment, at?: number): Promise<Written> {
     if (at !== undefined) assertNotAhead(at, origin.now)
     return this.update(origin, id, async (before) => {
@@ -242,7 +244,7 @@ export class TaskWriter implements ResourceWrites {
     return this.settled(origin, before, assigned)
   }
 
-  /** A task after a move: whoever may not have it any more goes, and somebody new who may not is refused. */
+  /** A task after a move: assignees who may not have it any more go, and a new one who may not is refused. */
   private async settled(origin: WriteOrigin, before: TaskValues, next: TaskValues): Promise<TaskValues> {
     const { organizationId } = origin
     const isSame = next.teamId === before.teamId && isDeepStrictEqual(next.assigneeIds, before.assigneeIds)

@@ -16,19 +16,18 @@ export const TASK_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress
 /** Those of a task that is not over. */
 export const OPEN_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress']
 
-/** Who did something. */
 export interface Actor {
   type: string
   id: string
 }
 
-/** Who did something, as the metadata of its event says. */
+/** Actor of an event, as its metadata says. */
 export const actorOf = (actor = 'service'): Actor => {
   const colon = actor.indexOf(':')
   return colon < 0 ? { type: actor, id: '' } : { type: actor.slice(0, colon), id: actor.slice(colon + 1) }
 }
 
-/** What was done without a connection and left a change in force. */
+/** Work done without a connection that left a change in force. */
 export interface LateStep {
   type: 'start' | 'finish'
   /** At the device. */
@@ -47,7 +46,7 @@ export interface TaskValues {
   teamId?: string
   assigneeIds: string[]
   components: JsonObject
-  /** What is attached in its components. */
+  /** Files attached in its components. */
   files?: AttachedFile[]
   dataSource?: { dataTypeId: string; dataId: string }
   window?: { from: string; to: string }

@@ -30,7 +30,7 @@ const assertMembers = async ({
   values,
   before,
 }: WriteContext): Promise<void> => {
-  // Whoever writes without a caller has checked it already.
+  // Writers without a caller have checked it already.
   if (caller === undefined) return
   const hubId = values.hubId as string
   const known = before?.hubId === hubId ? ((before.userIds ?? []) as string[]) : []

@@ -6,7 +6,7 @@ import { lastSeenIn } from '../locations/views.ts'
 import { ingestKey, tracker } from './declaration.ts'
 import { rejectedPointsOf } from './rejected-points.ts'
 import { forgotten, type TrackerWriter } from './tracker-writer.ts'
-import { withStatus, type StatusAges } from './views.ts'
+import { withStatus, type StatusAges } from './status.ts'
 
 export interface TrackerApiServices extends ResourceServices {
   writer: TrackerWriter

@@ -19,7 +19,7 @@ export const trackerIdOf = (organizationId: string, externalId: string): string 
 /** The id of a user's phone tracker. */
 export const phoneTrackerIdOf = (userId: string): string => idFrom('phone', userId)
 
-/** A credential that is told once, and the hash that is kept of it. */
+/** A credential that is shown once, and the hash that is kept of it. */
 const keyAs = (member: string): ToldOnce => ({
   member,
   example: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>',

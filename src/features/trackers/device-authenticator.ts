@@ -10,6 +10,11 @@ import { DEVICE_KEYS, GATEWAY_KEYS, type DeviceKeyRow } from './views.ts'
 const KEYS_MAX = 100_000
 const CHANGED_MAX = 10_000
 
+type Kind = DeviceKeyRow['kind']
+
+const TABLES: { [kind in Kind]: string } = { tracker: DEVICE_KEYS.name, ingestKey: GATEWAY_KEYS.name }
+const KINDS = Object.keys(TABLES) as Kind[]
+
 /** Knows device and ingest keys: from the table, and from the log where that is ahead of the table. */
 export class DeviceAuthenticator {
   private readonly tables: Pick<TableStore, 'get'>
@@ -31,44 +36,57 @@ export class DeviceAuthenticator {
   /** @throws Failure unauthenticated, engine_down */
   async authenticate(token: string): Promise<TrackerCaller | IngestKeyCaller> {
     const key = parseDeviceKey(token)
-    const row = key === undefined ? undefined : await this.rowOf(key.id)
+    if (key === undefined) throw new Failure('unauthenticated')
     // An unknown id costs the same hash as a wrong secret.
-    const hash = key === undefined ? undefined : hashOf(this.keyring, key.id, key.secret)
-    if (key === undefined || hash === undefined || row === undefined || !isSame(hash, row.keyHash))
-      throw new Failure('unauthenticated')
-    const { organizationId, kind, autoCreate, hubId } = row
-    if (kind === 'tracker') return { kind, organizationId, trackerId: key.id }
-    return {
-      kind,
-      organizationId,
-      keyId: key.id,
-      autoCreate: autoCreate === true,
-      ...(hubId !== undefined && { hubId }),
-    }
+    const hash = hashOf(this.keyring, key.id, key.secret)
+    // A tracker and an ingest key, of two organizations perhaps, can have one id: the secret says which is meant.
+    for await (const row of this.rowsOf(key.id)) if (isSame(hash, row.keyHash)) return callerOf(key.id, row)
+    throw new Failure('unauthenticated')
   }
 
-  /** The log has another key for the id, or none. */
-  note(id: string, row: DeviceKeyRow | null): void {
-    this.rows.delete(id)
-    this.changed.delete(id)
-    this.changed.set(id, row)
+  /** The log has another key of that kind for the id, or none. */
+  note(kind: Kind, id: string, row: DeviceKeyRow | null): void {
+    const name = nameOf(kind, id)
+    this.rows.delete(name)
+    this.changed.delete(name)
+    this.changed.set(name, row)
     if (this.changed.size > CHANGED_MAX) this.changed.delete(this.changed.keys().next().value as string)
   }
 
-  private async rowOf(id: string): Promise<DeviceKeyRow | undefined> {
-    const noted = this.changed.get(id)
-    if (noted !== undefined) return noted ?? undefined
-    const known = this.rows.get(id)
-    if (known !== undefined) return known
-    const row =
-      (await this.tables.get<DeviceKeyRow>(DEVICE_KEYS.name, NO_ORGANIZATION, id)) ??
-      (await this.tables.get<DeviceKeyRow>(GATEWAY_KEYS.name, NO_ORGANIZATION, id))
-    const meanwhile = this.changed.get(id)
+  /** What is remembered comes first: most keys cost no look into a table. */
+  private async *rowsOf(id: string): AsyncGenerator<DeviceKeyRow> {
+    const known = KINDS.map((kind) => this.knownRow(kind, id))
+    for (const row of known) if (row != null) yield row
+    for (const [i, kind] of KINDS.entries()) {
+      const row = known[i] === undefined ? await this.read(kind, id) : undefined
+      if (row !== undefined) yield row
+    }
+  }
+
+  /** Undefined where the table has to say; null where the log says that there is none. */
+  private knownRow(kind: Kind, id: string): DeviceKeyRow | null | undefined {
+    const name = nameOf(kind, id)
+    const noted = this.changed.get(name)
+    return noted === undefined ? this.rows.get(name) : noted
+  }
+
+  private async read(kind: Kind, id: string): Promise<DeviceKeyRow | undefined> {
+    const row = await this.tables.get<DeviceKeyRow>(TABLES[kind], NO_ORGANIZATION, id)
+    const name = nameOf(kind, id)
+    const meanwhile = this.changed.get(name)
     if (row === undefined || meanwhile !== undefined) return meanwhile ?? undefined
-    this.rows.set(id, row)
+    this.rows.set(name, row)
     if (this.rows.size > KEYS_MAX) this.rows.delete(this.rows.keys().next().value as string)
     return row
   }
+}
+
+const nameOf = (kind: Kind, id: string): string => `${kind} ${id}`
+
+const callerOf = (id: string, row: DeviceKeyRow): TrackerCaller | IngestKeyCaller => {
+  const { organizationId, kind, autoCreate, hubId } = row
+  if (kind === 'tracker') return { kind, organizationId, trackerId: id }
+  return { kind, organizationId, keyId: id, autoCreate: autoCreate === true, ...(hubId !== undefined && { hubId }) }
 }
 
 const isSame = (hash: Buffer, kept: string): boolean => {

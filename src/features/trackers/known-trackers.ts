@@ -36,7 +36,7 @@ const TRACKERS_MAX = 500_000
 /** What the log said that the table may not have yet, at most. */
 const NOTED_MAX = 10_000
 const LOOKUP_IDS = 100
-/** Trackers that are made at the same time: so many that the log's latency does not limit them. */
+/** Trackers made at the same time: enough that the log's latency does not limit them. */
 const CREATIONS_MAX = 512
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 

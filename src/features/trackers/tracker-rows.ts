@@ -48,7 +48,7 @@ export const trackerRows = (plain: RowSource): RowSource => ({
   },
 })
 
-/** Whose phone it was is known until it is erased: what says that has no values. */
+/** The phone's owner is known until it is erased: the event that says so has no values. */
 const keepPhone = async (
   rows: Rows,
   type: string,

@@ -128,7 +128,7 @@ export class TrackerWriter implements ResourceWrites {
     await settle({ position: last.position, types: [] }, FORGET_TIMEOUT_MS, forgotten(id, partitions))
   }
 
-  /** Undefined when the stream has other events by now. */
+  /** Undefined when the stream has other events since. */
   private async append(
     id: string,
     version: number,

@@ -4,7 +4,6 @@ import { type Caller, seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { isDerived } from '../../kit/commands/ids.ts'
 import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
-import type { LastSeen } from '../locations/views.ts'
 import type { TrackerValues } from './events.ts'
 
 export const TRACKERS_TABLE = 'trackers'
@@ -20,7 +19,7 @@ export type TrackerRow = Row &
     updatedAt: string
     /** Every hub whose users see it: its own, and for a phone those of its user. */
     hubIds: string[]
-    /** Hubs of its user: whoever may see users sees this one by them. */
+    /** Hubs of its user: callers that may see users see this one by them. */
     userHubIds?: string[]
     /** Whose phone it is. */
     ownerId?: string
@@ -72,39 +71,6 @@ export type DeviceKeyRow = Row & {
 
 const PAGE_ROWS = 500
 
-export type TrackerStatus = 'online' | 'stale' | 'offline'
-
-/** Ages of the last sight above which a tracker is stale and offline, ms. */
-export interface StatusAges {
-  staleAfterMs: number
-  offlineAfterMs: number
-}
-
-/** Rows with `lastSeenAt` and `status` as they are now. */
-export const withStatus = async (
-  lastSeen: LastSeen,
-  ages: StatusAges,
-  organizationId: string,
-  rows: readonly Row[],
-  now: number,
-): Promise<Row[]> => {
-  const times = await lastSeen(
-    organizationId,
-    rows.map(({ _id }) => _id as string),
-  )
-  return rows.map((row, i) => ({
-    ...row,
-    ...(times[i] !== undefined && { lastSeenAt: new Date(times[i]).toISOString() }),
-    status: statusAt(times[i], now, ages),
-  }))
-}
-
-/** Never seen is offline. */
-export const statusAt = (lastSeenAt: number | undefined, now: number, ages: StatusAges): TrackerStatus => {
-  if (lastSeenAt === undefined || now - lastSeenAt > ages.offlineAfterMs) return 'offline'
-  return now - lastSeenAt > ages.staleAfterMs ? 'stale' : 'online'
-}
-
 /** A tracker that may receive points. `mark` and `index` are scratch of whoever builds a batch. */
 export interface KnownTracker {
   /** UUID, lower case. */
@@ -140,7 +106,7 @@ export interface TrackerResolver {
   listed(): Promise<void>
 }
 
-/** A filter by tracker names so many at most. */
+/** Most trackers that a filter names. */
 export const TRACKERS_ASKED = { isAlwaysThere: true, most: 1_000 }
 
 /** What the live view shows of a tracker beside its points, or filters by. */
@@ -179,10 +145,10 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
     return hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds })
   },
 
-  /** Trackers of a user or vehicle, or of any of several; `null` means those without one. */
+  /** Trackers of a user, vehicle or hub, or of any of several; `null` means those without one. */
   trackersOf: async (
     organizationId: string,
-    field: 'userId' | 'vehicleId',
+    field: 'userId' | 'vehicleId' | 'hubIds',
     id: string | readonly string[],
   ): Promise<string[]> => {
     const ids = [id].flat()
@@ -191,7 +157,7 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
     if (named.length < ids.length)
       for await (const page of pagesOf<TrackerRow>(tables, TRACKERS_TABLE, organizationId, { limit: PAGE_ROWS })) {
         await breathe()
-        found.push(...page.flatMap((one) => (one.row[field] === undefined ? [one.id] : [])))
+        found.push(...page.flatMap((one) => ([one.row[field] ?? []].flat().length === 0 ? [one.id] : [])))
       }
     return found
   },

@@ -60,13 +60,13 @@ const noteTracker = (
 ): void => {
   if (type === TRACKER.deleted) {
     known?.noteDeleted(organizationId, trackerId, revision)
-    devices?.note(trackerId, null)
+    devices?.note('tracker', trackerId, null)
     onAccessChanged?.({ organizationId, trackerId })
     return
   }
   known?.noteWritten(trackerId, values)
   if (values.keyHash !== undefined)
-    devices?.note(trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
+    devices?.note('tracker', trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
   if (type === TRACKER.changed) onAccessChanged?.({ organizationId, trackerId })
 }
 
@@ -78,6 +78,7 @@ const noteIngestKey = (
 ): void => {
   const { keyHash, autoCreate, hubId } = values
   devices?.note(
+    'ingestKey',
     keyId,
     type === INGEST_KEY.deleted ? null : { kind: 'ingestKey', organizationId, keyHash, autoCreate, hubId },
   )

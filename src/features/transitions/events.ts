@@ -47,7 +47,7 @@ export interface TripChange {
   finishedAt?: number
   /** Metres so far. */
   distance: number
-  /** The point at which it started or finished. */
+  /** The point where it started or finished. */
   point: PointValue
 }
 

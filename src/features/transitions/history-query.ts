@@ -20,7 +20,7 @@ export interface TransitionQuestion extends TransitionFilter {
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
-  /** Trackers that were asked for: a cursor is good for the same question alone, whatever the caller may see by now. */
+  /** Trackers that were asked for: a cursor is good for the same question alone, whatever the caller may see now. */
   asked?: readonly string[]
   /** Members of a transition that are answered beside `_id`; left out: all. */
   members?: ReadonlySet<TransitionMember>

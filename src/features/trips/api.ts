@@ -52,10 +52,11 @@ const LIST: ListShape = {
   table: TRIPS,
   members: Object.keys(TRIP.properties as object),
   filters: {
+    _id: { type: 'string', format: 'uuid' },
     state: { type: 'string', enum: ['running', 'finished'] },
     explicit: { type: 'boolean', description: 'Begun by points (`true`), or detected (`false`).' },
   },
-  several: ['state'],
+  several: ['_id', 'state'],
   sortable: ['startedAt'],
   searchable: false,
 }

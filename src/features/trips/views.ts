@@ -54,7 +54,7 @@ export const tripShown = (
 
 /**
  * How far the running trips of a partition have come, stored with the state of its matcher every few seconds: a row for each
- * bucket of trackers, so that a fleet on the move writes few, and whoever knows a tracker knows its row.
+ * bucket of trackers, so that a fleet on the move writes few, and a tracker's id gives its row.
  */
 export const RUNNING_TRIPS: TableDeclaration = { name: 'running_trips', version: 1, lives: 'partition' }
 

@@ -79,7 +79,7 @@ export const vehicle = defineResource({
 const checkUser = async ({ services: { tables }, organizationId, values, before }: WriteContext): Promise<void> => {
   const { userId, hubId } = values as { userId?: string; hubId?: string }
   if (userId === undefined || hubId === undefined) return
-  // Whoever lost the hub since keeps the vehicle until another user or hub is written.
+  // A user who lost the hub since keeps the vehicle until another user or hub is written.
   if (userId === before?.userId && hubId === before.hubId) return
   const user = await tables.get(USERS_TABLE, organizationId, userId)
   if (user !== undefined && !(await userHasHub(tables, organizationId, user, hubId)))

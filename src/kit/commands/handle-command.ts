@@ -11,6 +11,8 @@ export interface CommandContext {
   metadata: EventMetadata
   /** The version that the client saw; another one is refused with `stale_version`. */
   expectedVersion?: number
+  /** Nobody has written to the stream: its id was drawn at random just now. Where somebody has, the append finds out. */
+  isNew?: boolean
 }
 
 export interface Handled<State> {
@@ -41,7 +43,7 @@ export const handleCommand = async <State, Command extends object>(
   stream: string,
   decider: Decider<State, Command>,
   command: Command | Prepare<State, Command>,
-  { ids, metadata, expectedVersion }: CommandContext,
+  { ids, metadata, expectedVersion, isNew }: CommandContext,
   take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
   const eventIds = [ids.next()]
@@ -54,7 +56,10 @@ export const handleCommand = async <State, Command extends object>(
   for (let tries = 0; tries < TRIES; tries++) {
     const done = ids.isRepeat === true ? await doneBefore() : undefined
     if (done !== undefined) return done
-    const { state, version } = await loadState(log, stream, decider)
+    const isUnwritten = isNew === true && tries === 0
+    const { state, version } = isUnwritten
+      ? { state: decider.initial, version: 0 }
+      : await loadState(log, stream, decider)
     let facts: readonly Fact[]
     try {
       facts = await decide(state, version)
@@ -99,7 +104,7 @@ export const stateBy = async <State, Command>(
   return undefined
 }
 
-/** Appends the facts to a stream that has `version` events; undefined when it has others by now. */
+/** Appends the facts to a stream that has `version` events; undefined when it now has others. */
 export const appendFacts = async (
   log: EventLog,
   stream: string,

@@ -32,7 +32,8 @@ const randomBytes = (): Uint8Array => {
 
 /** UUIDv7s of the given time; with a seed the same ones at each call (a repeated request makes the ids of the first). */
 export const idSource = (now: number, seed?: Buffer, isRepeat?: boolean): IdSource => {
-  if (seed === undefined) return { next: () => v7({ msecs: now, random: randomBytes() }), isRepeat: false }
+  if (seed === undefined)
+    return { next: () => v7({ msecs: now, random: randomBytes() }), isRepeat: false, isRandom: true }
   let made = 0
   return {
     isRepeat,

@@ -85,7 +85,7 @@ export const keepDecided = <State, Command>(
 ): void => {
   const known = knownStates(log, decider)
   const kept = known.get(stream)
-  // Of a short stream, and after a large event, none is kept.
+  // No state is kept of a short stream, nor after a large event.
   if (kept?.version === decided.version) known.set(stream, { ...decided, bytes: kept.bytes })
 }
 

@@ -3,7 +3,7 @@ import type { IdSource, Wrote } from '../http/route.ts'
 
 /**
  * A command that writes several streams. What it is going to write is one fact, `processStarted`: before it nothing has
- * happened, after it everything will, whoever crashes, because anyone carries on from that fact. `processFinished` ends it;
+ * happened, after it everything will, even after a crash: any process carries on from that fact. `processFinished` ends it;
  * where a step was refused, `processRefused` stands before, and what the steps before it did is undone.
  */
 export interface Process<Data> {
@@ -22,7 +22,7 @@ export interface ProcessKey<Data> {
 export interface Step<Data> {
   name: string
   /**
-   * Looks at what is there and writes what is missing: it may run again at any time, also beside itself. A failure that a
+   * Looks at the state and writes what is missing: it may run again at any time, also beside itself. A failure that a
    * client would be answered (below 500, not to be tried again) refuses the whole command; any other is tried again.
    */
   run(data: Data, origin: OriginOf): Promise<Wrote | undefined>
@@ -40,14 +40,14 @@ export interface StepOrigin {
   metadata: EventMetadata
 }
 
-/** What commands need of those who run processes. */
+/** What commands need of the runner of processes. */
 export interface Processes {
   /**
    * Runs a process about a subject (the id of the user, the organization, …) to its end. Of one subject one process runs at
    * a time: what an earlier one left open is carried on first. `plan` then looks whether the command is allowed and answers
    * what it will write, or undefined when there is nothing to do; it may be called again.
    * @throws Failure of the plan, of the step that refused, conflict after lost races; anything else leaves the process open,
-   * to be carried on by whoever comes first.
+   * for the next caller or runner to carry on.
    */
   run<Data extends object>(
     key: ProcessKey<Data>,

@@ -2,7 +2,7 @@ import { breathe } from '../../kernel/breath.ts'
 
 /**
  * Runs a task for each item, at most `atOnce` at a time, with breaths before they begin. Rejects with the first failure,
- * once all that had begun has ended; what had not begun by then is left.
+ * once all that had begun has ended; what had not begun is left.
  */
 export const severalAtOnce = async <Item>(
   items: Iterable<Item>,

@@ -7,9 +7,9 @@ import type { IdSource } from '../http/route.ts'
 import { appendFacts } from './handle-command.ts'
 
 /**
- * A value that only one record may have. The claim's stream names whoever asked for the value last; whether they hold it
- * is for their own stream to say. So nothing is confirmed or released: a claim whose owner was never made, was deleted or
- * has another value by now is free, whatever crashed in between.
+ * A value that only one record may have. The claim's stream names the last record to ask for it; whether that record holds it
+ * is for its own stream to say. So nothing is confirmed or released: a claim is free if its owner was never made, was
+ * deleted or has another value now, whatever crashed in between.
  */
 export interface UniqueClaim {
   noun: string
@@ -31,7 +31,7 @@ export interface ClaimOwners {
   ask(owner: string, claim: UniqueClaim): Promise<{ holds: boolean; version: number }>
   /**
    * Appends to the record's stream, at that version, an event that changes nothing: a write that was decided before is
-   * then refused by the log. False when the stream has other events by now.
+   * then refused by the log. False when the stream now has other events.
    */
   fence(owner: string, version: number, context: ClaimContext): Promise<boolean>
 }
@@ -78,7 +78,7 @@ const TRIES = 5
 
 /**
  * Takes unique values for the writes of one record, in one command. A take counts for the write at the version of the
- * record's stream that it was given, so the state is loaded before: whoever takes the value over in between puts an event
+ * record's stream that it was given, so the state is loaded before: a record that takes it over in between puts an event
  * there, and the write is refused by the log instead of being undone later.
  */
 export class ClaimTaker {
@@ -101,7 +101,9 @@ export class ClaimTaker {
    */
   async take(claim: UniqueClaim, version: number): Promise<void> {
     for (let tries = 0; tries < TRIES; tries++) {
-      const { claimant, events } = await readClaim(this.log, claim)
+      // Hardly anybody has asked for what something new has: where somebody did, the append finds out.
+      const isLikelyFree = version === 0 && tries === 0
+      const { claimant, events } = isLikelyFree ? UNCLAIMED : await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
       if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant))))
         throw taken(`/${claim.field}`)
@@ -130,11 +132,16 @@ export class ClaimTaker {
   }
 }
 
-/** Who claimed last, and how many events the stream has. */
-const readClaim = async (
-  log: Pick<EventLog, 'read'>,
-  { stream }: UniqueClaim,
-): Promise<{ claimant?: Claimant; events: number }> => {
+interface ReadClaim {
+  /** Who claimed last. */
+  claimant?: Claimant
+  /** How many the stream has. */
+  events: number
+}
+
+const UNCLAIMED: ReadClaim = { events: 0 }
+
+const readClaim = async (log: Pick<EventLog, 'read'>, { stream }: UniqueClaim): Promise<ReadClaim> => {
   const [last] = await log.read(stream, 'end', 1, 'backwards')
-  return last === undefined ? { events: 0 } : { claimant: decodeJson<Claimant>(last.data), events: last.revision + 1 }
+  return last === undefined ? UNCLAIMED : { claimant: decodeJson<Claimant>(last.data), events: last.revision + 1 }
 }

@@ -3,6 +3,9 @@ import type { RowChange } from '../../kernel/table.ts'
 
 type Tables = Pick<TableStore, 'commit' | 'take'>
 
+/** Source of a checkpoint that counts the parts of what is stored in several. */
+const PART = 'part'
+
 /** The stored checkpoint of a consumer in the hands of its owner: each commit follows the one before. One commit at a time. */
 export class OwnedCheckpoint {
   /** What is stored; undefined for nothing. */
@@ -20,10 +23,16 @@ export class OwnedCheckpoint {
     this.fence = fence
   }
 
-  /** Makes the caller the owner: whoever took the consumer before can store nothing more. */
+  /** Makes the caller the owner: the previous owner can store nothing more. */
   static async take(tables: Tables, consumer: string): Promise<OwnedCheckpoint> {
     const { at, fence } = await tables.take(consumer)
     return new OwnedCheckpoint(tables, consumer, at, fence)
+  }
+
+  /** Where the last store that came to its end has moved it; undefined for none. */
+  get reached(): Checkpoint | undefined {
+    const { [PART]: _, ...reached } = this.at ?? {}
+    return Object.keys(reached).length === 0 ? undefined : reached
   }
 
   /**
@@ -47,6 +56,17 @@ export class OwnedCheckpoint {
     }
     this.at = at ?? this.at
     this.unanswered = undefined
+  }
+
+  /**
+   * Stores rows, so many at a time, and moves the checkpoint with the last of them. Each part moves it by a number of its
+   * own: where the store loses one, the next does not follow, and nothing is stored that names what is lost.
+   */
+  async commitInParts(changes: readonly RowChange[], at: Checkpoint, rowsMax: number): Promise<void> {
+    let from = 0
+    for (; changes.length - from > rowsMax; from += rowsMax)
+      await this.commit(changes.slice(from, from + rowsMax), { ...this.at, [PART]: (this.at?.[PART] ?? 0) + 1 })
+    await this.commit(changes.slice(from), at)
   }
 
   /** Moves the checkpoint alone; false when the consumer is no longer ours. */

@@ -47,16 +47,16 @@ export interface Lag {
   consumer: string
   /** Number of a partition, or `all`. */
   partition: string
-  /** Events that are not stored; where their number is not known without reading them, at least so many. */
+  /** Events that are not stored; a lower bound where their number is not known without reading them. */
   events: number
   /** Age of the oldest of them. */
   seconds: number
 }
 
-/** A checkpoint that moved over events of which nothing came is stored so often at most. */
+/** Shortest time between stores of a checkpoint that moved over events without effect. */
 const CHECKPOINT_MS = 1_000
 
-/** The rows of smaller batches are awaited: by then more has come, which is stored at once. */
+/** The rows of smaller batches are awaited: meanwhile more comes, which is stored at once. */
 const OVERLAPPED_EVENTS = 256
 
 /**
@@ -126,7 +126,7 @@ export class Follower {
   private run(): void {
     const { clock, logger } = this.services
     const onFailure = (error: unknown, failures: number): void => {
-      // Another owner stored something, or the store lost what it had: goes on from what is stored.
+      // Another owner stored something, or the store lost its data: goes on from what is stored.
       if (error instanceof StaleCommit) {
         this.owned = undefined
         this.wasLost = true

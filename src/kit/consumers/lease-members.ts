@@ -29,6 +29,9 @@ export class LeaseMembers {
   private lookedAtMs: number
   private signedAtMs: number
   private delayMs = 0
+  /** Who takes part in what, and the shares that follow from it: a hash for each name and process. */
+  private sharedFor: string | undefined
+  private shared: ReadonlyMap<string, string> = new Map()
 
   constructor(life: Life, nowMs: number) {
     this.life = life
@@ -64,6 +67,10 @@ export class LeaseMembers {
     return member !== undefined && member.node !== this.life.node && member.silentMs < (member.lifeMs ?? LIFE_MS_MAX)
   }
 
+  hasOthers(): boolean {
+    return [...this.members.keys()].some((owner) => owner !== this.life.id && this.lives(owner))
+  }
+
   /** Those others that are dead, and for how long they have given no sign. */
   dead(): { owner: string; silentMs: number }[] {
     return [...this.members]
@@ -74,7 +81,10 @@ export class LeaseMembers {
   /** Whose everything should be, by name. */
   shares(joins: readonly string[]): ReadonlyMap<string, string> {
     const others = [...this.members].filter(([owner]) => owner !== this.life.id && this.lives(owner))
-    const all = others.map(([owner, member]): [string, readonly string[]] => [owner, member.joins])
-    return sharesOf(new Map([...all, [this.life.id, joins]]))
+    const all = new Map([...others.map(([owner, member]) => [owner, member.joins] as const), [this.life.id, joins]])
+    const sharedFor = [...all].map(([owner, names]) => `${owner} ${names.join()}`).join('\n')
+    if (sharedFor !== this.sharedFor) this.shared = sharesOf(all)
+    this.sharedFor = sharedFor
+    return this.shared
   }
 }

@@ -3,7 +3,7 @@ import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 
 /** One row that says whose everything is, and one for each process with what it takes part in. */
 const LEASES: TableDeclaration = { name: 'leases', version: 1, lives: 'partition' }
-/** Scope of the rows, and the consumer under whose fence leases change: whoever saw an older state changes nothing. */
+/** Scope of the rows, and the consumer under whose fence leases change: one that saw an older state changes nothing. */
 const SCOPE = 'leases'
 const HELD = 'held'
 const MEMBER = 'member-'

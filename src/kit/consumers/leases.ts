@@ -74,16 +74,16 @@ export class LeaseOwners implements Owners {
     await Promise.all(own.map(({ turn }) => turn))
     return {
       leave: async () => {
-        for (const joined of own) {
-          joined.isEnding = true
-          this.leave(joined)
-        }
-        void this.look() // others learn whose share it will be before it is free
+        this.begin(own)
         await Promise.all(own.map(({ turn }) => turn))
         for (const { owned } of own) this.joined.delete(owned.name)
         await this.look()
       },
     }
+  }
+
+  leaveAll(): void {
+    if (this.members.hasOthers()) this.begin(this.joined.values())
   }
 
   async borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result> {
@@ -101,6 +101,15 @@ export class LeaseOwners implements Owners {
       for (const name of names) this.borrowing.delete(name)
       await this.look()
     }
+  }
+
+  /** Begins to leave these for good. */
+  private begin(leaving: Iterable<Joined>): void {
+    for (const joined of leaving) {
+      joined.isEnding = true
+      this.leave(joined)
+    }
+    void this.look() // others learn whose share it will be before it is free
   }
 
   /** Gives up what is left, so that others need not wait until this process is held to be dead. */

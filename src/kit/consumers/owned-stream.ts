@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent } from '../../kernel/event.ts'
 import { pause, RETRY_MS } from './retry.ts'
 
-/** Another process writes the stream by now, or this one has let it go. */
+/** Another process now writes the stream, or this one has let it go. */
 export class StreamLost extends Error {
   constructor(stream: string) {
     super(`${stream} has another owner`)
@@ -75,7 +75,7 @@ export class OwnedStream<Entry> {
     return this.room(0)
   }
 
-  /** Resolves when at most so many bytes wait; rejects as `settled`. */
+  /** Resolves when at most `bytesMax` wait; rejects as `settled`. */
   async room(bytesMax: number): Promise<void> {
     while (this.bytes > bytesMax && this.writing !== undefined) await this.writing
     if (this.failure !== undefined) throw this.failure

@@ -15,11 +15,13 @@ export interface Owned {
   leave(): Promise<void>
 }
 
-/** Decides which process does what. Checkpoints have fences besides, so that whoever does not know yet stores nothing. */
+/** Decides which process does what. Checkpoints have fences too, so a process that does not know yet stores nothing. */
 export interface Owners {
   /** Takes part in doing these. Resolves when each is taken, or another process's; `leave` ends the taking part. */
   join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }>
-  /** Has these left by whoever does them, for as long as `run` takes. */
+  /** Begins to leave everything at once, if another process is there to take it; `leave` waits for its end. */
+  leaveAll(): void
+  /** Makes the owners of these leave them for as long as `run` takes. */
   borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result>
 }
 
@@ -45,6 +47,10 @@ export class SoleOwner implements Owners {
         await Promise.all(all.map((owned) => owned.leave()))
       },
     }
+  }
+
+  leaveAll(): void {
+    // Nobody could take it.
   }
 
   async borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result> {

@@ -3,8 +3,10 @@ import type { EventLog } from '../../engines/event-log.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
-import { breathe } from '../../kernel/breath.ts'
+import { breathe, hasBreath } from '../../kernel/breath.ts'
+import type { ConsumerTurn, TurnTaker } from './consumer-turn.ts'
 import type { IsOurs, Lag } from './follower.ts'
+import { HandledMarks } from './handled-marks.ts'
 import { forever, within } from './retry.ts'
 
 /**
@@ -20,6 +22,11 @@ export interface PartitionConsumer<Entry> {
   storedThrough?(partition: number): number
   /** Stores what it can, then forgets the partition: nothing of it is written afterwards. */
   leave?(partition: number): Promise<void>
+  /**
+   * Set by the feed, and called when what was loaded of a partition has become another owner's: then it is loaded
+   * anew, though no entry comes.
+   */
+  onLost?: (partition: number) => void
 }
 
 export interface PartitionFeedOptions<Entry> {
@@ -36,20 +43,22 @@ export interface Waiting<Entry> {
   weight: number
 }
 
-/** What may wait for one consumer in memory: entries, and their weight; one that is further behind reads the log instead. */
+/** Most that waits for one consumer in memory: entries, and their weight; one further behind reads the log instead. */
 const INBOX_MAX = 2_048
 const INBOX_WEIGHT_MAX = 65_536
 /** Events of one read while catching up. */
 const PAGE_EVENTS = 64
-const MARK_MS = 100
-const MARKS_MAX = 1_000
 
-/** One consumer of one partition's stream: what waits for it in memory, and the loop that hands it over. */
-export class FedConsumer<Entry> {
+/**
+ * One consumer of one partition's stream: what waits for it in memory, and its handing over. What it handles at once is
+ * handed over in the turn of all consumers; a loop of its own reads the log, waits for what takes longer, and tries again.
+ */
+export class FedConsumer<Entry> implements TurnTaker {
   private readonly options: PartitionFeedOptions<Entry>
   private readonly partition: number
   private readonly consumer: PartitionConsumer<Entry>
   private readonly isOurs: IsOurs | undefined
+  private readonly turn: ConsumerTurn
   private readonly abort = new AbortController()
   private running: Promise<void> = Promise.resolve()
   private loading: Promise<unknown> = Promise.resolve()
@@ -58,22 +67,31 @@ export class FedConsumer<Entry> {
   /** Revision of the last entry that was taken from the inbox or read from the log to be handled. */
   private underWay: number
   private head = -1
-  private readonly handled = new Handled()
+  private readonly handled = new HandledMarks()
   /** Logged time of what it is behind since; undefined while it has handled all that is known. */
   private behindSince: number | undefined
   private inbox: Waiting<Entry>[] = []
   /** Sum of the weights in the inbox. */
   private inboxWeight = 0
+  /** Ends the rest of the loop; undefined while it does not rest. */
   private wake: (() => void) | undefined
+  private isLost = false
+  private isInTurn = false
+  /** Entries handed over in a turn and not through. */
+  private begun: { work: Promise<void>; waiting: Waiting<Entry> } | undefined
+  private isClosed = false
+  private progressed: () => void = () => undefined
 
   constructor(
     options: PartitionFeedOptions<Entry>,
     partition: number,
     consumer: PartitionConsumer<Entry>,
     at: number,
+    turn: ConsumerTurn,
     isOurs?: IsOurs,
   ) {
     this.options = options
+    this.turn = turn
     this.isOurs = isOurs
     this.partition = partition
     this.consumer = consumer
@@ -93,7 +111,8 @@ export class FedConsumer<Entry> {
     const run = async (progressed: () => void): Promise<void> => {
       if (mustLoad) await this.reload()
       mustLoad = true
-      while (!this.abort.signal.aborted) {
+      this.progressed = progressed
+      while (!this.isClosed) {
         await this.step()
         progressed()
       }
@@ -115,13 +134,41 @@ export class FedConsumer<Entry> {
     if (!this.takes(waiting.revision)) return
     this.inbox.push(waiting)
     this.inboxWeight += waiting.weight
-    this.wake?.()
+    if (this.wake === undefined || this.isInTurn) return
+    this.isInTurn = true
+    this.turn.add(this.consumer, this)
   }
 
+  /** To be told after what is offered of it. */
   knowHead(revision: number, loggedAt: number): void {
     this.head = revision
     this.behindSince ??= loggedAt
-    this.wake?.()
+    if (!this.isInTurn) this.endRest()
+  }
+
+  takeTurn(): boolean {
+    // The loop may have been woken meanwhile: then the inbox is its own.
+    while (this.wake !== undefined) {
+      const next = this.nextInInbox()
+      if (next === undefined) break
+      if (!hasBreath()) return false
+      const work = this.begin(next)
+      if (work === undefined) this.end(next)
+      else {
+        this.begun = { work, waiting: next }
+        this.endRest()
+      }
+    }
+    this.isInTurn = false
+    if (this.at < this.head) this.endRest()
+    else this.behindSince = undefined
+    return true
+  }
+
+  /** The loaded state is of no use any more. */
+  lose(): void {
+    this.isLost = true
+    this.endRest()
   }
 
   lag(head: number, now: number): Lag {
@@ -137,8 +184,9 @@ export class FedConsumer<Entry> {
   }
 
   async close(): Promise<void> {
+    this.isClosed = true
     this.abort.abort()
-    this.wake?.()
+    this.endRest()
     await this.running
   }
 
@@ -148,24 +196,40 @@ export class FedConsumer<Entry> {
    */
   async stop(timeoutMs: number): Promise<void> {
     await within(systemClock, timeoutMs, this.close())
-    await this.loading.catch(() => undefined) // who left does not load it again
+    await this.loading.catch(() => undefined) // a consumer that left does not load it again
   }
 
-  /** Handles what is next, from the inbox or from the log; waits when there is nothing. */
+  /** Handles what is next, from the inbox or from the log; rests when there is nothing. */
   private async step(): Promise<void> {
+    if (this.isLost) throw new Error(`partition ${this.partition} was lost`)
+    const next = this.nextInInbox()
+    if (next !== undefined) await this.handle(next)
+    else if (this.at < this.head) await this.catchUp()
+    else await this.rest()
+  }
+
+  /** Until there is something that no turn can do, or that a turn began and could not end. */
+  private async rest(): Promise<void> {
+    this.behindSince = undefined
+    if (!this.isClosed) await new Promise<void>((resume) => (this.wake = resume))
+    const { begun } = this
+    if (begun === undefined) return
+    this.begun = undefined
+    await begun.work
+    this.end(begun.waiting)
+  }
+
+  private endRest(): void {
+    const { wake } = this
+    this.wake = undefined
+    wake?.()
+  }
+
+  /** The entry in the inbox that is to be handled now. */
+  private nextInInbox(): Waiting<Entry> | undefined {
     while (this.inbox.length > 0 && this.inbox[0].revision <= this.at) this.take()
     const next = this.inbox[0]
-    if (next !== undefined && next.revision === this.at + 1) {
-      this.take()
-      this.underWay = next.revision
-      await this.handle(next)
-    } else if (this.at < this.head) {
-      await this.catchUp()
-    } else {
-      this.behindSince = undefined
-      if (!this.abort.signal.aborted) await new Promise<void>((resume) => (this.wake = resume))
-      this.wake = undefined
-    }
+    return next !== undefined && next.revision === this.at + 1 ? next : undefined
   }
 
   private async catchUp(): Promise<void> {
@@ -174,19 +238,35 @@ export class FedConsumer<Entry> {
     if (events.length === 0) this.at = this.head // all that was there is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
     for (const event of events) {
-      if (this.abort.signal.aborted) return
+      if (this.isClosed) return
       await this.handle({ ...event, entry: decode(event, this.partition), weight: 1 })
     }
   }
 
-  private async handle({ revision, loggedAt, entry }: Waiting<Entry>): Promise<void> {
+  private async handle(waiting: Waiting<Entry>): Promise<void> {
     const pause = breathe()
     if (pause !== undefined) await pause
+    const work = this.begin(waiting)
+    if (work !== undefined) await work
+    this.end(waiting)
+  }
+
+  /** Hands an entry over; a promise where it is not through yet, or has failed. */
+  private begin({ revision, loggedAt, entry }: Waiting<Entry>): Promise<void> | undefined {
+    if (this.inbox[0]?.revision === revision) this.take()
+    this.underWay = Math.max(this.underWay, revision)
     this.handled.note(revision, loggedAt)
-    const handling = this.consumer.handle(entry, this.partition)
-    if (handling !== undefined) await handling
+    try {
+      return this.consumer.handle(entry, this.partition) ?? undefined
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  private end({ revision, loggedAt }: Waiting<Entry>): void {
     this.at = revision
     this.behindSince = loggedAt
+    this.progressed()
   }
 
   private take(): void {
@@ -195,7 +275,8 @@ export class FedConsumer<Entry> {
 
   private async reload(): Promise<void> {
     const isOurs = (await this.isOurs?.()) ?? true
-    if (!isOurs || this.abort.signal.aborted) throw new Error('another process has the partition')
+    if (!isOurs || this.isClosed) throw new Error('another process has the partition')
+    this.isLost = false
     const loading = this.consumer.load(this.partition)
     this.loading = loading
     this.at = await loading
@@ -203,30 +284,5 @@ export class FedConsumer<Entry> {
     this.handled.clear()
     this.inbox.length = 0
     this.inboxWeight = 0
-  }
-}
-
-/** When entries were logged that are handled and perhaps not stored: one mark for each tenth of a second. */
-class Handled {
-  private marks: { revision: number; loggedAt: number }[] = []
-  private last = -1
-
-  note(revision: number, loggedAt: number): void {
-    this.last = revision
-    const newest = this.marks.at(-1)
-    if (newest !== undefined && Math.abs(loggedAt - newest.loggedAt) < MARK_MS) return
-    if (this.marks.length >= MARKS_MAX) this.marks = this.marks.filter((_, i) => i % 2 === 0)
-    this.marks.push({ revision, loggedAt })
-  }
-
-  /** Logged time of the first entry behind that revision; undefined where none was handled. */
-  loggedAfter(stored: number): number | undefined {
-    while (this.marks.length > 1 && this.marks[1].revision <= stored + 1) this.marks.shift()
-    return this.last > stored ? this.marks[0]?.loggedAt : undefined
-  }
-
-  clear(): void {
-    this.marks = []
-    this.last = -1
   }
 }

@@ -2,17 +2,18 @@ import type { FollowBatch } from '../../engines/event-log.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { Follower, type IsOurs, type Lag } from './follower.ts'
+import { ConsumerTurn } from './consumer-turn.ts'
 import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Waiting } from './partition-consumer.ts'
 
 /** Events of one read while following. */
 const PAGE_EVENTS = 64
-/** Own events that come back from the log: from so many on they are not read any more. */
+/** Own events back from the log after which they are no longer read. */
 const ECHOES_MAX = 16
-/** Each event of another process outweighs so many: who shares a partition goes on following it. */
+/** Own events outweighed by one of another process: on a shared partition, following goes on. */
 const ECHOES_LOST = 8
-/** The log is followed again once this process has appended nothing for so long: under load a partition gets a few large batches a second. */
+/** Time without own appends after which the log is followed again: under load a partition gets a few large batches a second. */
 const QUIET_MS = 1_000
-/** A handler that is under way is waited for so long when its partition goes. */
+/** Longest wait for a running handler when its partition goes. */
 const LEAVE_MS = 2_000
 
 /**
@@ -23,6 +24,7 @@ const LEAVE_MS = 2_000
 export class PartitionFeed<Entry> {
   private readonly partitions = new Map<number, FedPartition<Entry>>()
   private readonly options: PartitionFeedOptions<Entry>
+  private readonly turn = new ConsumerTurn()
   private isClosed = false
 
   constructor(options: PartitionFeedOptions<Entry>) {
@@ -34,12 +36,13 @@ export class PartitionFeed<Entry> {
    * before it is loaded anew after a failure; left out, the partition is always ours.
    */
   async add(consumer: PartitionConsumer<Entry>, partition: number, isOurs?: IsOurs): Promise<void> {
+    consumer.onLost = (lost) => this.partitions.get(lost)?.lose(consumer)
     const at = await consumer.load(partition)
     if (!this.partitions.has(partition)) {
-      const fresh = new FedPartition(this.options, partition)
+      const fresh = new FedPartition(this.options, partition, this.turn)
       await fresh.learnHead()
       if (this.isClosed) throw new Error('the feed is closed')
-      // Another consumer may have been quicker. At once from here on: whoever leaves closes a partition that nobody is in.
+      // Another consumer may have been quicker. At once from here on: a leaving consumer closes an empty partition.
       if (!this.partitions.has(partition)) this.partitions.set(partition, fresh.follow())
     }
     this.partitions.get(partition)?.add(consumer, at, isOurs)
@@ -50,7 +53,7 @@ export class PartitionFeed<Entry> {
     const known = this.partitions.get(partition)
     await known?.remove(consumer)
     await consumer.leave?.(partition)
-    // Who left more quickly may have closed it, and be back in another one.
+    // A consumer that left more quickly may have closed it and be back in another one.
     if (known === undefined || !known.isEmpty || this.partitions.get(partition) !== known) return
     this.partitions.delete(partition)
     await known.close()
@@ -82,6 +85,7 @@ export class PartitionFeed<Entry> {
 class FedPartition<Entry> {
   private readonly options: PartitionFeedOptions<Entry>
   private readonly partition: number
+  private readonly turn: ConsumerTurn
   private readonly members = new Map<PartitionConsumer<Entry>, FedConsumer<Entry>>()
   /** Undefined while the log is not followed. */
   private follower: Follower | undefined
@@ -91,9 +95,10 @@ class FedPartition<Entry> {
   private head = -1
   private isClosed = false
 
-  constructor(options: PartitionFeedOptions<Entry>, partition: number) {
+  constructor(options: PartitionFeedOptions<Entry>, partition: number, turn: ConsumerTurn) {
     this.options = options
     this.partition = partition
+    this.turn = turn
   }
 
   get isEmpty(): boolean {
@@ -101,7 +106,7 @@ class FedPartition<Entry> {
   }
 
   add(consumer: PartitionConsumer<Entry>, at: number, isOurs?: IsOurs): void {
-    const member = new FedConsumer(this.options, this.partition, consumer, at, isOurs)
+    const member = new FedConsumer(this.options, this.partition, consumer, at, this.turn, isOurs)
     this.members.set(consumer, member)
     member.start(this.head)
   }
@@ -113,10 +118,14 @@ class FedPartition<Entry> {
     await member?.stop(LEAVE_MS)
   }
 
+  lose(consumer: PartitionConsumer<Entry>): void {
+    this.members.get(consumer)?.lose()
+  }
+
   offer(waiting: Waiting<Entry>): void {
     const isAlone = waiting.revision <= this.head + 1
-    this.noteHead(waiting.revision, waiting.loggedAt)
     for (const member of this.members.values()) member.offer(waiting)
+    this.noteHead(waiting.revision, waiting.loggedAt)
     if (this.quiet === undefined) return
     if (isAlone) this.quiet.refresh()
     else this.follow()
@@ -183,9 +192,9 @@ class FedPartition<Entry> {
     for (const event of events) {
       if (event.revision <= this.head) echoes++
       const wanting = [...this.members.values()].filter((member) => member.takes(event.revision))
-      this.noteHead(event.revision, event.loggedAt)
       const waiting = wanting.length > 0 ? this.decoded(event) : undefined
       if (waiting !== undefined) for (const member of wanting) member.offer(waiting)
+      this.noteHead(event.revision, event.loggedAt)
     }
     this.noteEchoes(echoes, events.length - echoes)
     return undefined

@@ -6,7 +6,7 @@ import type { Projection, Rows } from './projection.ts'
 
 const PAGE_ROWS = 500
 
-/** So many rows, made of so many bytes of events, are stored at once by whoever is behind. */
+/** Rows, and bytes of events they are made of, that a projection that is behind stores at once. */
 const ROWS_AT_ONCE_MAX = 2_048
 const EVENT_BYTES_AT_ONCE_MAX = 8 * 1024 * 1024
 

@@ -69,7 +69,7 @@ export const joinParts = (name: string, parts: readonly ProjectionPart[]): Proje
 export const tablesOf = ({ tables }: Pick<Projection, 'tables'>): TableDeclaration[] =>
   tables.map((table) => ({ ...table, isProjected: true }))
 
-/** What stands beside the position in a projection's checkpoint: the versions of what is stored. */
+/** Versions of the stored parts, beside the position in a projection's checkpoint. */
 export const versionsOf = (projection: Projection): { [source: string]: number } =>
   projection.parts === undefined
     ? { version: storedVersion(projection) }

@@ -56,8 +56,8 @@ export const rebuildProjection = async (
 }
 
 /**
- * Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), so many rows at
- * once, answers the position reached.
+ * Empties the tables beside the live ones, fills them from the log up to `target` (absent: to its end), some rows at a
+ * time, and answers the position reached.
  */
 export const buildBeside = async (
   projection: Projection,

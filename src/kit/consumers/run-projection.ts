@@ -98,7 +98,7 @@ const projectionFollower = (projection: Projection, services: ProjectionServices
       const mayGoOn = isCatchingUp ? rows.hasInputs && !rows.areMany(catchUpRowsMax) : isStoring() && !rows.areMany()
       if (!caughtUp && events.length > 0 && mayGoOn) return 'later'
       if (caughtUp) isCatchingUp = false
-      // Whoever waits for an input waits for the checkpoint, also where the input changed no row.
+      // Callers that wait for an input wait for the checkpoint, also where the input changed no row.
       return rows.take()
     },
   })

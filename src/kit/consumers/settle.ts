@@ -64,7 +64,7 @@ export class Checkpoints {
         cancelLook = this.clock.after(POLL_MS, lookNow)
       }
       this.waiters.add(waiter)
-      // Whoever was heard of runs here, and will be heard of again.
+      // A consumer already heard of runs here, and will be heard of again.
       if (heard === undefined) lookNow()
       else lookLater()
     })

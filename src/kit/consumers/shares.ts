@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
 /**
- * Shares everything out between those who take part in it, by name: evenly, with few moves when somebody comes or goes
+ * Shares everything out between the processes that take part, by name: evenly, with few moves when one comes or goes
  * (rendezvous hashing, Thaler and Ravishankar 1998, with a bound on each share), and what belongs to one partition to one
  * process where the same ones take part in it.
  */
@@ -9,7 +9,7 @@ export const sharesOf = (joins: ReadonlyMap<string, readonly string[]>): Map<str
   const candidates = new Map<string, string[]>()
   for (const [owner, names] of [...joins].sort(([a], [b]) => (a < b ? -1 : 1)))
     for (const name of names) candidates.set(name, [...(candidates.get(name) ?? []), owner])
-  /** Names by who may do them and by partition; what is no partition's is shared out by itself. */
+  /** Names by their candidates and by partition; a name without a partition is shared out by itself. */
   const groups = new Map<string, { owners: string[]; units: Map<string, string[]> }>()
   for (const [name, owners] of candidates) {
     const key = `${owners.join()} ${unitOf(name) === name}`

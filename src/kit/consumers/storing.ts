@@ -1,4 +1,4 @@
-/** Stores portions one after the other while whoever makes them goes on with the next one. */
+/** Stores portions one after the other while their producer goes on with the next one. */
 export class Storing {
   private running: Promise<void> | undefined
   private failure: { cause: unknown } | undefined

@@ -21,7 +21,7 @@ export interface AttachedFile {
   upload: string
 }
 
-/** What can have files: its noun, and which one. */
+/** Owner of files: its noun, and which one. */
 export interface FileHolder {
   noun: string
   organizationId: string
@@ -37,7 +37,7 @@ export const keysOf = ({ noun, organizationId, id }: FileHolder): string =>
 
 export const uploadKey = (holder: FileHolder, upload: string): string => keysOf(holder) + upload
 
-/** Whose file it is, by its key; undefined for what is no key of an attachment. */
+/** Owner of a file, by its key; undefined for a key of no attachment. */
 export const holderOf = (key: string): (FileHolder & { upload: string }) | undefined => {
   const [, , organizationId, holder = '', upload] = key.split('/')
   const dash = holder.indexOf('-')

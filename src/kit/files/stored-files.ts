@@ -8,7 +8,7 @@ interface StoredFile {
   size: number
 }
 
-/** What is attached in `files`, the scripts and the `icon` of an add-on, and the logo of an organization. */
+/** Files attached in `files`, the scripts and the `icon` of an add-on, and the logo of an organization. */
 export const storedFiles = ({ files, icon, logo, logoBytes }: JsonObject): StoredFile[] => {
   const named = [...(Array.isArray(files) ? files : []), icon].filter(isFile)
   const stored = named.map(({ upload, path, size }) => ({ key: String(upload ?? path), size }))

@@ -4,7 +4,7 @@ import type { Convention, DateOrder } from './conventions.ts'
 import { type Cell, isBlank } from './table-cells.ts'
 import type { ZonedTime } from './zoned-time.ts'
 
-/** What a cell means as a value, or what was expected in its place. */
+/** A cell's value, or what was expected in its place. */
 export type Understood = { value: Json | undefined } | { expected: string }
 
 export interface Reading extends Convention {

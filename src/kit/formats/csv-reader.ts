@@ -46,7 +46,7 @@ const delimiterOf = (text: string): Delimiter => {
   return best.delimiter
 }
 
-/** Of each line that is not blank, how often each delimiter stands outside of quotes. */
+/** Counts, for each line that is not blank, of each delimiter outside of quotes. */
 const countsOf = (text: string): number[][] => {
   const lines: number[][] = []
   let line = DELIMITERS.map(() => 0)

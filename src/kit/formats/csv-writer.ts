@@ -3,7 +3,7 @@ import { ZonedTime } from './zoned-time.ts'
 
 export interface CsvOptions {
   header: readonly string[]
-  /** Of times; default UTC. */
+  /** Zone of times; default UTC. */
   timeZone?: string
   delimiter?: string
 }

@@ -7,7 +7,7 @@ export interface Encoding {
 }
 
 const SAMPLE_BYTES = 64 * 1024
-/** Told apart from Western text by what their bytes can be, not by how often they come. */
+/** Distinguished from Western text by which bytes can occur, not by how often they occur. */
 const DISTINCT = new Set(['Big5', 'GB18030', 'Shift_JIS', 'EUC-JP', 'EUC-KR', 'windows-1251', 'KOI8-R'])
 const CONFIDENCE_MIN = 60
 

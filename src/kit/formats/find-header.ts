@@ -9,9 +9,9 @@ export interface Header {
   columns: string[]
 }
 
-/** Titles above a table are looked through so far. */
+/** Rows looked through for titles above a table. */
 export const HEADER_ROWS = 60
-/** A header names at least so much of the columns that the widest row has. */
+/** Smallest share of the widest row's columns that a header names. */
 const WIDE = 0.6
 
 /** The row that names the columns: the one with most of the expected names, else the first wide one of texts alone. */

@@ -21,7 +21,7 @@ export interface OpenTableOptions {
 const DEADLINE_MS = 120_000
 const HEAP_MB = 512
 
-/** A file in a thread of its own, which reads it without holding up this one. It is closed by whoever opened it. */
+/** A file in a thread of its own, which reads it without holding up this one. Its opener closes it. */
 export class OpenTable {
   readonly about: OpenedTable['about']
   readonly columns: readonly string[]

@@ -34,14 +34,15 @@ export interface TableLimits {
 }
 
 export const TABLE_LIMITS: TableLimits = {
-  rowsMax: 1_000_000,
+  // What one sheet of a workbook holds: a million records and their header fit.
+  rowsMax: 1_048_576,
   columnsMax: 1_000,
   cellCharsMax: 32_767,
   unpackedMax: 1024 * 1024 * 1024,
   sharedCharsMax: 64 * 1024 * 1024,
 }
 
-/** Why a file cannot be read, for whoever sent it. */
+/** Why a file cannot be read, for its sender. */
 export class FileFault extends Error {
   readonly code: 'invalid' | 'too_large' | 'unsupported_type'
 

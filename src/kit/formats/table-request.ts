@@ -1,7 +1,7 @@
 import type { Convention, ConventionDefaults } from './conventions.ts'
 import type { FileFault, TableAbout, TableLimits, TableRow } from './table-cells.ts'
 
-/** What is asked of a thread that has a file. */
+/** Request to a thread that has a file. */
 export type TableAsked =
   | { kind: 'piece'; piece: Uint8Array }
   | { kind: 'open'; sheet?: string; expected: readonly string[]; limits: TableLimits }

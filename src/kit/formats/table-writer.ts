@@ -9,6 +9,8 @@ export interface TableWriter {
   start(): Promise<Uint8Array | string> | Uint8Array | string
   rows(rows: readonly (readonly WrittenCell[])[]): Promise<Uint8Array | string> | Uint8Array | string
   end(): Promise<Uint8Array | string> | Uint8Array | string
+  /** After the end, or where it is given up before. */
+  close?(): void
 }
 
 /** The pieces of a whole table. */
@@ -16,12 +18,16 @@ export async function* writeTable(
   writer: TableWriter,
   pages: AsyncIterable<readonly (readonly WrittenCell[])[]>,
 ): AsyncGenerator<Uint8Array | string> {
-  yield await writer.start()
-  for await (const rows of pages) {
-    const piece = await writer.rows(rows)
-    if (piece.length > 0) yield piece
+  try {
+    yield await writer.start()
+    for await (const rows of pages) {
+      const piece = await writer.rows(rows)
+      if (piece.length > 0) yield piece
+    }
+    yield await writer.end()
+  } finally {
+    writer.close?.()
   }
-  yield await writer.end()
 }
 
 /** A value of a record as one cell: a place as `lat, lng`, a list joined, anything else that is no scalar as JSON. */

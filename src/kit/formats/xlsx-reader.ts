@@ -126,7 +126,7 @@ class SheetReading implements Handlers {
     else if (name === 'row' && this.cells.length > 0) this.endRow()
   }
 
-  /** What is ready, where it is at least so much. */
+  /** The rows that are ready, if there are at least `min`. */
   take(min: number): TableRow[] {
     return this.ready.length >= min ? this.ready.splice(0) : []
   }

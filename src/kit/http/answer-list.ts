@@ -38,7 +38,7 @@ export interface ListRequest extends ListConditions {
   query: ListQuery
   /** Path below the root of the server, for the Link header: `/api/v3/hubs`. */
   path: string
-  /** What is known at answer time only, for many rows at once. */
+  /** Adds members known only at answer time, to many rows at once. */
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
   /** In place of `present`, where what is shown of a row follows from the row, `fields` and `view` alone. */
   texts?: { kept: PageTexts; view: string; show(row: Row): Row }
@@ -108,7 +108,7 @@ const showing = (shape: ListShape, fields: string | undefined, caller: UserCalle
   }
 }
 
-interface Place {
+interface PageStart {
   limit: number
   after: string | undefined
   offset: number
@@ -118,7 +118,7 @@ const pageOf = async (
   shape: ListShape,
   { tables, scope, present, isCounted = true }: ListRequest,
   question: Omit<Find, 'limit'>,
-  { limit, after, offset }: Place,
+  { limit, after, offset }: PageStart,
 ): Promise<Page> => {
   const found: Found = await tables.find(shape.table.name, scope, {
     ...question,
@@ -140,7 +140,7 @@ const walk = async (
   shape: ListShape,
   request: ListRequest,
   question: Omit<Find, 'limit'>,
-  { limit, after: place, offset }: Place,
+  { limit, after: place, offset }: PageStart,
   keep: Keep,
 ): Promise<Page> => {
   const [, counted, from] = /^(\d+):(.*)$/s.exec(place ?? '') ?? []
@@ -166,7 +166,7 @@ const walk = async (
 /** What the query and the caller's sight ask of rows. */
 type Asking = Pick<ListRequest, 'caller' | 'query' | 'where' | 'every' | 'keep' | 'range' | 'ranges' | 'words'>
 
-/** The rows that a list would have: what the table is asked for, and what they must be beside. Undefined for none. */
+/** The rows that a list would have: the question to the table, and further conditions on them. Undefined for none. */
 export const rowsAsked = (
   shape: ListShape,
   asking: Asking,
@@ -220,7 +220,7 @@ const whereOf = (shape: ListShape, { caller, query, where }: Asking): Find['wher
   return conditions
 }
 
-/** What a row must be beside what the table can be asked for; undefined where nothing is left. */
+/** Conditions on a row that the table cannot answer; undefined where nothing is left. */
 const keepOf = (shape: ListShape, request: Asking): Keep | undefined => {
   const { query, caller } = request
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
@@ -234,7 +234,7 @@ const keepOf = (shape: ListShape, request: Asking): Keep | undefined => {
     (!isSearchWider || hasWords(shape, withoutPersonal(caller, shape.personal, row), query.q ?? ''))
 }
 
-/** The index of words has personal fields too: whoever may not see them finds a row by what is shown alone. */
+/** The index of words has personal fields too: callers that may not see them find a row only by what is shown. */
 const hasWords = ({ table, members }: ListShape, row: Row, q: string): boolean => {
   const words = wordsOfRow(
     row,
@@ -243,7 +243,7 @@ const hasWords = ({ table, members }: ListShape, row: Row, q: string): boolean =
   return wordsOf(q).every((asked) => words.some((word) => word.startsWith(asked)))
 }
 
-/** What was asked for, not what the caller may see: that can change while a list is walked. */
+/** The question, not the caller's view: that can change while a list is walked. */
 const askedOf = ({
   limit: _limit,
   page: _page,

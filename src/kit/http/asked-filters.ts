@@ -13,7 +13,7 @@ interface Asking {
 /** What one filter asks for. */
 export interface Asked {
   where: NonNullable<Find['where']>
-  /** Of the row. */
+  /** Member of the row. */
   field: string
   /** Rows without it, or with an empty list, are meant too. */
   isAbsent: boolean
@@ -43,7 +43,7 @@ export const absencesOf = (shape: ListShape, { query, caller }: Pick<Asking, 'qu
 export const isIndexed = ({ absent }: ListShape, { field, isAbsentOnly }: Asked): boolean =>
   isAbsentOnly && absent?.of.includes(field) === true
 
-/** What every row has, with what an index says is absent. */
+/** `every` of the request, with fields that an index says are absent. */
 export const withAbsent = (shape: ListShape, request: Asking): Find['every'] => {
   const fields = absencesOf(shape, request).flatMap((one) => (isIndexed(shape, one) ? [one.field] : []))
   return shape.absent === undefined || fields.length === 0

@@ -13,7 +13,7 @@ export interface ChannelMessage {
   examples: readonly unknown[]
 }
 
-/** A WebSocket channel with all its messages; declared by whoever owns the channel. `auth` and `error` are added by the ingress. */
+/** A WebSocket channel with all its messages; declared by the channel's owner. `auth` and `error` are added by the ingress. */
 export interface ChannelDocument {
   /** Below /api/v3, such as `/ingest`; the `path` of the Channel. */
   path: string

@@ -6,7 +6,7 @@ export interface HeldPage {
   body: AsyncIterable<Uint8Array>
 }
 
-/** A page that is asked for by `limit` is held up to so many bytes, to name the next one in a header. */
+/** Most bytes held of a page asked for by `limit`, to name the next one in a header. */
 export const PAGE_BYTES = 2 * 1024 * 1024
 
 /**

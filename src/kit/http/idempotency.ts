@@ -11,13 +11,13 @@ const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1, l
 
 /** How long a token that its own call revoked may read that call's answer. */
 const REVOKED_TOKEN_MS = 10 * 60_000
-/** A run of another node without a sign of life for so long has crashed: the same request may run again. */
+/** A run of another node without a sign of life for this long has crashed: the same request may run again. */
 const CRASHED_AFTER_MS = 60_000
 const SIGN_OF_LIFE_MS = 20_000
 const ANSWER_BYTES_MAX = 512 * 1024
 const PURPOSE = 'idempotency'
 
-/** Who repeats what: the same key of another caller or route is another request. */
+/** Identity of a request: the same key from another caller or route is another request. */
 export interface IdempotentRequest {
   /** The key as the client sent it. */
   key: string
@@ -54,18 +54,18 @@ interface KeptRow {
   fingerprint: string
   seed: string
   startedAt: number
-  /** Whose run it is. */
+  /** Process of the run. */
   life: Life
   /** Last sign of life of the run. */
   aliveAt: number
   state: 'running' | 'open' | 'done'
-  /** Counts the runs; whoever makes the row of the next attempt may run it. */
+  /** Counts the runs; the caller that makes the row of the next attempt may run it. */
   attempt: number
   /** The sealed answer of a `done` one. */
   answer?: string
 }
 
-/** Who may make an attempt after the first. */
+/** Holder of an attempt after the first. */
 interface ClaimRow {
   [field: string]: unknown
   life: Life
@@ -143,7 +143,7 @@ export class Idempotency {
     return this.open(row.answer)
   }
 
-  /** Whether the request was begun, lately, and has no answer: its caller's token may be revoked by now. */
+  /** Whether the request was begun, lately, and has no answer: its caller's token may be revoked since. */
   async isBegun(request: IdempotentRequest): Promise<boolean> {
     const id = this.idOf(`${request.caller}|${request.operationId}|${request.key}`)
     const row = await this.options.tables.get<KeptRow>(IDEMPOTENCY_TABLE.name, NO_ORGANIZATION, id)

@@ -13,7 +13,7 @@ import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
 export const LIMIT_DEFAULT = 20
 export const LIMIT_MAX = 500
-/** Rows that `page` may skip; whoever walks further takes the cursor. */
+/** Rows that `page` may skip; clients that walk further use the cursor. */
 export const OFFSET_MAX = 100_000
 
 /** Rows of a hub that only some of its users see. */
@@ -24,7 +24,7 @@ export interface Audience {
   keys(caller: UserCaller): readonly string[] | undefined
 }
 
-/** What decides who sees a row. */
+/** Members that decide which callers see a row. */
 export interface Sight {
   /** Names the hub or hubs of a row: rows of other hubs do not exist for the caller. */
   hubField?: string
@@ -46,7 +46,7 @@ export interface ListShape extends Sight {
   patterns?: { [pattern: string]: JsonSchema }
   /** What a filter means where it is no equality with the field of its name. */
   conditions?: { [name: string]: (value: Json, caller: UserCaller) => NonNullable<Find['where']> }
-  /** Filters that take several values, of which a row has any; what they are told, and their conditions, is an array. */
+  /** Filters that take several values, of which a row has any; their argument, and their conditions, is an array. */
   several?: readonly string[]
   /** The indexed field of a row that names which of these members it lacks, or has empty; others are looked for row by row. */
   absent?: Absent
@@ -166,8 +166,8 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
 })
 
 /**
- * The one way of a row to whoever asks: what is personal goes, then what `fields` leaves out, and never anything that is
- * no member.
+ * The only way a row reaches a caller: personal fields are removed, then what `fields` leaves out; nothing that is no
+ * member is ever shown.
  * @throws Failure invalid for a name that no row has, forbidden for a hidden one.
  */
 export const shownRow = (

@@ -1,7 +1,7 @@
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 
-/** Each row and page is kept as so many viewers see it; more begin anew. */
+/** Views in which each row and page is kept; more begin anew. */
 const VIEWS_MAX = 4
 /** Size of all texts together; up to twice as much is kept. */
 const TEXTS_BYTES = 32 * 1024 * 1024

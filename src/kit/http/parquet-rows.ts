@@ -48,7 +48,7 @@ export class ParquetRows {
     if (this.values[0].length === this.groupRows) this.finishGroup()
   }
 
-  /** The bytes that are complete by now. */
+  /** The bytes complete so far. */
   take(): Uint8Array {
     const taken = this.bytes.getBytes().slice()
     this.bytes.index = 0

@@ -6,7 +6,7 @@ export const KEPT_MS = 24 * 3_600_000
 /** What the log says was begun under keys, for those that the tables have forgotten. */
 export const RECALLED: TableDeclaration = { name: 'recalled_requests', version: 1 }
 
-/** What is remembered of one request. */
+/** Memory of one request. */
 export interface RecalledRow {
   [field: string]: unknown
   fingerprint: string
@@ -22,7 +22,7 @@ const FINGERPRINT = 11
 export const markOf = (id: string, { fingerprint, startedAt }: RecalledRow): string =>
   `${id.slice(0, ID)}${fingerprint.slice(0, FINGERPRINT)}${startedAt.toString(36)}`
 
-/** The request that a mark tells of: its place in RECALLED and its row. */
+/** The request of a mark: its place in RECALLED and its row. */
 export const readMark = (mark: string): { scope: string; id: string; row: RecalledRow } => ({
   // They are of no organization; so, in a cluster, they are spread over the servers.
   scope: mark[0],

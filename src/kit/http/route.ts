@@ -2,10 +2,10 @@ import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 
 /**
- * Who may call a route. A route cannot be declared without one, so none can be open by oversight.
+ * Callers that a route admits. A route cannot be declared without one, so none can be open by oversight.
  * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`), or the one in `or`,
  * with `own` also every other user, who gets what is theirs alone;
- * `points`: whoever may send points (a user, a tracker's device key, an ingest key); `operator`: the operational endpoints.
+ * `points`: senders of points (a user, a tracker's device key, an ingest key); `operator`: the operational endpoints.
  */
 export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string; or?: string; own?: true }
 
@@ -27,6 +27,8 @@ export interface IdSource {
   next(): string
   /** Whether what they are for was begun before; absent where nobody knows, as in the steps of a process. */
   isRepeat?: boolean
+  /** They follow from nothing, so nobody could draw the same ones again. */
+  isRandom?: true
 }
 
 export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknown> {
@@ -137,7 +139,7 @@ export interface Route {
   root?: boolean
   operationId: string
   summary: string
-  /** What the summary leaves open; who may call it is added. */
+  /** What the summary leaves open; the callers admitted are added. */
   description?: string
   tag: string
   access: Access
@@ -166,15 +168,15 @@ export interface Route {
   idempotent?: boolean
   /** The call revokes its own token (switching and creating an organization): for ten minutes that token may read the stored answer. */
   revokesToken?: boolean
-  /** Who calls where no token is sent; undefined: nobody. @throws Failure unauthenticated */
+  /** Caller of a request without a token; undefined: nobody. @throws Failure unauthenticated */
   withoutToken?(request: Pick<RouteRequest, 'headers' | 'now'>): Promise<UserCaller | undefined>
-  /** Also open, without a token, to a client on this machine that is no proxy for others: it may stop the service as well. */
+  /** Also open, whatever token it sends, to a client on this machine that is no proxy for others: it may stop the service as well. */
   forMachine?: true
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
-  /** Open to whoever lacks the second factor that their organization asks for: they may do nothing else. */
+  /** Open to users who lack the second factor that their organization requires: they may do nothing else. */
   enrols?: boolean
-  /** About the person who calls: refused with 403 to service accounts. */
+  /** About the calling person: refused with 403 to service accounts. */
   isPersonal?: boolean
   /** For apps and devices: the key may stand wherever their settings let it, and none of them is told to delete what may be sent again. */
   forDevices?: true

@@ -7,7 +7,7 @@ export interface Ranged {
   get(range?: { from: number; to: number }): Promise<{ bytes: number; stream: AsyncIterable<Uint8Array> } | undefined>
 }
 
-/** What is told of the bytes with each answer. */
+/** Headers about the bytes, with each answer. */
 export interface RangedHeaders {
   /** Strong: with its quotes, another one for other bytes. */
   etag: string
@@ -39,13 +39,13 @@ export const sendRanged = async (
   return part(source, asked, whole)
 }
 
-/** From a byte on, or the last so many. */
+/** A range of bytes, or the last few. */
 type Asked = { from: number; to: number } | { last: number }
 
 const part = async (source: Ranged, asked: Asked, headers: { [name: string]: string }): Promise<Reply> => {
   const from = 'last' in asked ? await beginOfLast(source, asked.last) : asked.from
   const to = 'last' in asked ? Number.MAX_SAFE_INTEGER : asked.to
-  // What S3 is asked for must not be beyond what it can count.
+  // S3 must not be asked for a range beyond what it can count.
   const { bytes, stream } = await found(source.get({ from, to: Math.min(to, 2 ** 48) }))
   if (from >= bytes || ('last' in asked && asked.last === 0)) {
     await stream[Symbol.asyncIterator]().return?.()

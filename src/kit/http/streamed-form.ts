@@ -56,7 +56,7 @@ class FormReader<Stored> {
 
   constructor(contentType: string | undefined, { fields, file: fileField }: StreamedFormShape, sink: FileSink<Stored>) {
     this.sink = sink
-    // The size of the file is the business of whoever stores it.
+    // The sink limits the size of the file.
     const limits = { fields, files: { [fileField]: 1 }, fileBytesMax: Number.MAX_SAFE_INTEGER }
     this.form = openForm(contentType, limits)
     this.failed = new Promise((_, reject) => (this.fail = reject))
@@ -74,7 +74,7 @@ class FormReader<Stored> {
       stream.on('error', () => this.fail(brokenForm()))
       if (field !== fileField) return this.fail(invalid(`/${field}`, 'is not a known file'))
       if (this.storing !== undefined) return this.fail(invalid(`/${field}`, 'must be sent once'))
-      // Whoever stops reading says why; the stream must not fail before.
+      // A reader that stops says why; the stream must not fail before.
       this.storing = sink.store(name ?? '', (stream as Readable).iterator({ destroyOnReturn: false }))
       this.storing.catch(this.fail)
     })

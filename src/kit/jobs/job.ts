@@ -75,7 +75,7 @@ export interface JobView<Job extends JobRow = JobRow> {
 /** How many jobs of a kind customers may ask for. */
 export interface JobBounds {
   table: TableDeclaration
-  /** Of the message of a 429. */
+  /** Name of these jobs in the message of a 429. */
   plural: string
   /** Jobs of one organization that may wait or run. */
   organizationMax: number

@@ -27,7 +27,7 @@ export const jobRows = <Asked extends JobAsked, Job extends JobRow>(
 /** The consumer that does the jobs of customers. */
 export const JOBS = 'jobs'
 
-/** What a runner keeps for itself: every job that is not deleted, with what it needs to know of it after a restart. */
+/** What a runner keeps for itself: every job that is not deleted, by stream, with what it needs to know of it after a restart. */
 export const JOB_RUNS: TableDeclaration = {
   name: 'job_runs',
   version: 1,

@@ -48,7 +48,7 @@ export class JobRunner {
   private readonly turns = new JobTurns()
   private readonly abort = new AbortController()
   private readonly works = new Map<string, JobWork>()
-  /** Works of what waits or runs, by id. */
+  /** Works of what waits or runs, by stream: jobs of two kinds may have one id. */
   private readonly open = new Map<string, JobWork>()
   private readonly running = new Map<string, { abort: AbortController; ended: Promise<void> }>()
   private follower: Follower | undefined
@@ -99,7 +99,7 @@ export class JobRunner {
       if (this.abort.signal.aborted) return
       const work = this.works.get(row.prefix)
       if (work === undefined) continue
-      const tell = teller(log, work.kind, id, 'end')
+      const tell = teller(log, work.kind, idOf(id, row), 'end')
       await tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }).catch((error: unknown) => {
         if (!(error instanceof Failure && error.code === 'not_found')) throw error
       })
@@ -108,7 +108,8 @@ export class JobRunner {
 
   private async recall(): Promise<void> {
     const question = { where: { hasEnded: false }, sort: { field: 'askedAt', order: 'asc' } as const }
-    for await (const { id, row } of this.rows(question)) this.add(this.works.get(row.prefix), row.organizationId, id)
+    for await (const { id, row } of this.rows(question))
+      this.add(this.works.get(row.prefix), row.organizationId, row.prefix + idOf(id, row))
     this.runNext()
   }
 
@@ -118,37 +119,40 @@ export class JobRunner {
     for await (const page of pagesOf<JobRunRow>(this.services.tables, JOB_RUNS.name, scope, paged)) yield* page
   }
 
-  private add(work: JobWork | undefined, organizationId: string, id: string): void {
+  private add(work: JobWork | undefined, organizationId: string, stream: string): void {
     if (work === undefined) return
-    this.open.set(id, work)
-    this.turns.add(organizationId, id)
+    this.open.set(stream, work)
+    this.turns.add(organizationId, stream)
   }
 
-  private remove(id: string): void {
-    this.open.delete(id)
-    this.turns.remove(id)
+  private remove(stream: string): void {
+    this.open.delete(stream)
+    this.turns.remove(stream)
   }
 
   private async take(events: readonly RecordedEvent[]): Promise<readonly RowChange[] | undefined> {
     const { name } = this.options
     const rows = new RowsOverlay(this.services.tables)
     for (const event of events) {
-      const id = idOfStream(event.stream)
-      const prefix = event.stream.slice(0, event.stream.length - id.length)
+      const { stream } = event
+      const id = idOfStream(stream)
+      const prefix = stream.slice(0, stream.length - id.length)
       const work = this.works.get(prefix) as JobWork
       const { requested, finished, failed, cancelled, deleted } = work.kind.types
       if (event.type === requested) {
         const { organizationId = NO_ORGANIZATION, at = event.loggedAt } = decodeJson<Partial<JobAsked>>(event.data)
-        rows.put(JOB_RUNS.name, name, id, { prefix, organizationId, askedAt: at, hasEnded: false } satisfies JobRunRow)
-        this.add(work, organizationId, id)
+        const row: JobRunRow = { prefix, organizationId, askedAt: at, hasEnded: false }
+        rows.put(JOB_RUNS.name, name, stream, row)
+        this.add(work, organizationId, stream)
       } else if (event.type === deleted) {
         await this.letGo(work, event)
-        rows.delete(JOB_RUNS.name, name, id)
+        rows.delete(JOB_RUNS.name, name, stream)
+        rows.delete(JOB_RUNS.name, name, id) // the name of rows that versions before this have made
       } else if ([finished, failed, cancelled].includes(event.type)) {
-        const row = await rows.get<JobRunRow>(JOB_RUNS.name, name, id)
-        if (row !== undefined) rows.put(JOB_RUNS.name, name, id, { ...row, hasEnded: true })
-        if (event.type === cancelled) this.running.get(id)?.abort.abort()
-        if (!this.running.has(id)) this.remove(id)
+        const row = await rows.get<JobRunRow>(JOB_RUNS.name, name, stream)
+        if (row !== undefined) rows.put(JOB_RUNS.name, name, stream, { ...row, hasEnded: true })
+        if (event.type === cancelled) this.running.get(stream)?.abort.abort()
+        if (!this.running.has(stream)) this.remove(stream)
       }
     }
     this.runNext()
@@ -157,26 +161,25 @@ export class JobRunner {
   }
 
   private async letGo(work: JobWork, { stream, revision }: RecordedEvent): Promise<void> {
-    const id = idOfStream(stream)
-    const run = this.running.get(id)
+    const run = this.running.get(stream)
     run?.abort.abort()
     await run?.ended
-    this.remove(id)
-    await work.release?.(id)
+    this.remove(stream)
+    await work.release?.(idOfStream(stream))
     await this.services.log.truncateBefore(stream, revision)
   }
 
   private runNext(): void {
     while (this.running.size < this.options.atOnceMax && !this.abort.signal.aborted) {
-      const id = this.turns.next()
-      if (id === undefined) return
+      const stream = this.turns.next()
+      if (stream === undefined) return
       const abort = new AbortController()
-      const ended = this.run(this.open.get(id) as JobWork, id, abort.signal).finally(() => {
-        this.running.delete(id)
-        if (!this.abort.signal.aborted) this.remove(id)
+      const ended = this.run(this.open.get(stream) as JobWork, idOfStream(stream), abort.signal).finally(() => {
+        this.running.delete(stream)
+        if (!this.abort.signal.aborted) this.remove(stream)
         this.runNext()
       })
-      this.running.set(id, { abort, ended })
+      this.running.set(stream, { abort, ended })
     }
   }
 
@@ -184,15 +187,17 @@ export class JobRunner {
   private async run(work: JobWork, id: string, signal: AbortSignal): Promise<void> {
     const { log, clock } = this.services
     const { kind } = work
+    let last: unknown
     for (let failures = 0; !signal.aborted; failures++) {
       try {
         const { row } = (await loadState(log, kind.stream(id), jobDecider(kind, id))).state
         if (row === undefined || hasEnded(row)) return
-        if (vainAttempts(row) >= kind.attemptsMax) return await this.fail(work, id, givenUp(kind.attemptsMax))
+        if (vainAttempts(row) >= kind.attemptsMax) return await this.fail(work, id, givenUp(kind.attemptsMax, last))
         return await runAttempt({ log, clock, closing: this.abort.signal }, work, row, signal)
       } catch (error) {
         if (signal.aborted) return
         this.failed(error)
+        last = error
         if (kind.isFinal(error)) return this.untilDone(() => this.fail(work, id, error))
         await pause(clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], signal)
       }
@@ -225,5 +230,14 @@ export class JobRunner {
   }
 }
 
-const givenUp = (attempts: number): Failure =>
-  new Failure('internal', { message: `It was begun ${attempts} times and never came to its end; ask for less.` })
+/** Of a job, by its row: versions before this named rows by the id alone. */
+const idOf = (name: string, { prefix }: JobRunRow): string =>
+  name.startsWith(prefix) ? name.slice(prefix.length) : name
+
+/** By what the last attempt failed with, where this process saw it and it is meant for people. */
+const givenUp = (attempts: number, last: unknown): Failure => {
+  const begun = `It was begun ${attempts} times and never came to its end`
+  if (last instanceof Failure && last.code !== 'internal')
+    return new Failure(last.code, { message: `${begun}. ${last.message}` })
+  return new Failure('internal', { message: `${begun}; ask for less.` })
+}

@@ -18,7 +18,7 @@ import {
 import type { Keyring } from './keyring.ts'
 import { rotateTokenKeys, verifyingTokenKeys } from './token-keys.ts'
 
-/** A keyring whose token keys can be changed, in its file and for whoever holds it. */
+/** A keyring whose token keys can be changed, in its file and for its holders. */
 export interface FileKeyring extends Keyring {
   /**
    * Signs with a new key from now on. The one before verifies for `tokenTtlMs` more: until the last token that it signed has

@@ -44,7 +44,7 @@ export const replaceKeyring = async (path: string, file: KeyringFile): Promise<v
     await rename(temporary, target)
     await syncPath(dirname(target))
   } catch (error) {
-    if (temporary !== undefined) await unlink(temporary).catch(() => undefined) // told by the error
+    if (temporary !== undefined) await unlink(temporary).catch(() => undefined) // the error reports it
     const { code = '' } = error as NodeJS.ErrnoException
     if (!READ_ONLY.has(code)) throw error
     throw new Error(

@@ -19,7 +19,7 @@ export const openTokenKeys = async (
   let changing: Promise<unknown> = Promise.resolve()
   const inTurn = <Result>(change: () => Promise<Result>): Promise<Result> => {
     const result = changing.then(change)
-    changing = result.catch(() => undefined) // whoever asked hears of it
+    changing = result.catch(() => undefined) // the asker gets the rejection
     return result
   }
   const drop = async (): Promise<void> => {

@@ -3,9 +3,9 @@ import type { Clock } from '../../kernel/clock.ts'
 import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
 import { pause } from '../consumers/retry.ts'
 
-/** Who does what only one process may do at a time. */
+/** Owners of the work that only one process may do at a time. */
 const OWNERS: TableDeclaration = { name: 'owners', version: 1, lives: 'row' }
-/** A process that shows no sign of life for so long has died. */
+/** A process without a sign of life for this long has died. */
 const LIFE_MS = 30_000
 const SIGN_OF_LIFE_MS = 10_000
 const POLL_MS = 500

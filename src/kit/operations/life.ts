@@ -2,7 +2,7 @@ import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { join } from 'node:path'
 
 /**
- * One run of a process, from its start to its end. Nodes are told apart by their data folders, each of which one process
+ * One run of a process, from its start to its end. Nodes are known by their data folders, each of which one process
  * at a time has: what says it is done by an earlier life of a node is done by nobody any more.
  */
 export interface Life {
@@ -11,7 +11,7 @@ export interface Life {
   id: string
 }
 
-/** Whether whoever did something then was this node before its last start. */
+/** Whether the process of `then` was this node before its last start. */
 export const isEarlier = (then: Life, now: Life): boolean => then.node === now.node && then.id !== now.id
 
 const NODE_FILE = 'node-id'

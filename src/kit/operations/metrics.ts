@@ -17,6 +17,7 @@ export interface Metrics {
   httpSeconds: Histogram<'method' | 'route'>
   sockets: Gauge<'channel'>
   processesStuck: Gauge
+  scavengesFailed: Gauge
   mqttMessages: Counter<'result'>
   mqttConnected: Gauge<'broker'>
   mqttWaiting: Gauge<'broker'>
@@ -96,16 +97,21 @@ export const createMetrics = (): Metrics => {
   return metrics
 }
 
-/** What parts of the service say of themselves when it is asked for, and what became of messages. */
+/** Values that parts of the service report when asked, and the fate of messages. */
 const lookedUp = (
   registers: Registry[],
-): Pick<Metrics, 'processesStuck' | 'mqttMessages' | 'mqttConnected' | 'mqttWaiting'> => {
+): Pick<Metrics, 'processesStuck' | 'scavengesFailed' | 'mqttMessages' | 'mqttConnected' | 'mqttWaiting'> => {
   const ofBroker = (name: string, help: string) => new Gauge({ name, help, labelNames: ['broker'] as const, registers })
   const help = 'Messages of an MQTT broker by what became of them.'
   return {
     processesStuck: new Gauge({
       name: 'waymark_processes_stuck',
       help: 'Processes that failed five times in a row.',
+      registers,
+    }),
+    scavengesFailed: new Gauge({
+      name: 'waymark_scavenges_failed',
+      help: 'Newest scavenges of the log in a row that did not complete.',
       registers,
     }),
     mqttMessages: new Counter({

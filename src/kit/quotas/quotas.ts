@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import { NO_SUMS, USES, type UsesRow } from './uses.ts'
 
-/** One thing of which an organization may have so much. */
+/** Limit of one thing that an organization may have. */
 export interface Quota {
   /** What `limits` and `uses` call it. */
   name: string
@@ -17,10 +17,10 @@ export interface Quota {
   consumer: string
 }
 
-/** Takes a place for something new of that name; what is taken again for the same command replaces what was. @throws Failure quota */
+/** Takes a place for something new of that name; a repeated take for the same command replaces the one before. @throws Failure quota */
 export type TakePlace = (name: string, amount?: number) => Promise<void>
 
-/** What is about to be made, or was and is perhaps not in the tables yet. */
+/** Things about to be made, or made and perhaps not in the tables yet. */
 interface Hold {
   amount: number
   /** Where the log has it; undefined until it is there. */
@@ -38,12 +38,12 @@ interface Use {
   next?: Promise<void>
 }
 
-/** A count is trusted for so long: other processes make things too. */
+/** How long a count is trusted: other processes make things too. */
 const COUNT_AGAIN_MS = 10_000
 /** The same where little is left. */
 const COUNT_AGAIN_NEAR_MS = 1_000
 const NEAR = 0.9
-/** So many holds at least are looked through by a count before its time. */
+/** Holds beyond which a count is made before its time. */
 const HOLDS_MAX = 10_000
 const COUNTS_MAX = 5
 const USES_MAX = 10_000
@@ -103,6 +103,15 @@ export class Quotas {
     }
   }
 
+  /** How much more there may be. @throws Failure engine_down */
+  async left(organizationId: string, name: string): Promise<number> {
+    const quota = this.quotas.get(name)
+    if (quota === undefined) return Number.POSITIVE_INFINITY
+    const use = this.useOf(organizationId, quota)
+    await this.recount(organizationId, quota, use)
+    return Math.max(0, quota.max - use.stored - use.held)
+  }
+
   private async take(organizationId: string, quota: Quota, amount: number, taken: Map<Use, Hold>): Promise<void> {
     const use = this.useOf(organizationId, quota)
     const before = taken.get(use)
@@ -135,7 +144,7 @@ export class Quotas {
     )
   }
 
-  /** Counts anew: a count that runs already may have missed what was deleted since it began, so all who come wait for the next. */
+  /** Counts anew: a count that runs already may have missed what was deleted since it began, so all callers wait for the next. */
   private recount(organizationId: string, quota: Quota, use: Use): Promise<void> {
     use.next ??= (use.counting ?? Promise.resolve())
       .catch(() => undefined)
@@ -202,6 +211,6 @@ const drop = (use: Use, hold: Hold): void => {
 
 const exceeded = ({ name, thing, max }: Quota, use: number, amount: number): Failure => {
   const more = amount === 1 ? '' : ` and ${amount} more were asked for`
-  const message = `The organization may have ${max} ${thing} and has ${use}${more}: delete some, or ask whoever runs this server for more.`
+  const message = `The organization may have ${max} ${thing} and has ${use}${more}: delete some, or ask the operator of this server for more.`
   return new Failure('quota', { message, extra: { limit: { name, max, use } } })
 }

@@ -1,10 +1,10 @@
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
 /** What an organization has that is summed up, not counted: one row, under its own id. */
-export const USES: TableDeclaration = { name: 'uses', version: 1 }
+export const USES: TableDeclaration = { name: 'uses', version: 2 }
 
 /** What one record adds to the sums of its organization; records that add nothing have no row. */
-export const USES_OF_ONE: TableDeclaration = { name: 'uses_of_one', version: 1 }
+export const USES_OF_ONE: TableDeclaration = { name: 'uses_of_one', version: 2 }
 
 export const NO_SUMS = { geofencePositions: 0, filesBytes: 0 }
 

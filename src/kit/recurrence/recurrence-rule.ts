@@ -4,11 +4,21 @@ import { RRuleTemporal } from 'rrule-temporal'
 const COUNT_MAX = 10_000
 /** A week, month or year of a rule is worked out whole, with all times of each of its days. */
 const TIMES_OF_DAY_MAX = 24
-/** Steps of a rule that are taken to find its next time: about a year of hours, eight years of days, a century of years. */
-const STEPS_MAX: { [freq: string]: number } = { HOURLY: 9_000, DAILY: 3_000, WEEKLY: 500, MONTHLY: 500, YEARLY: 100 }
+/** Steps of a rule that are taken to find its next time: about a year of hours, eight years of days, a century of years; of minutes those after which weekdays and hours repeat. */
+const STEPS_MAX: { [freq: string]: number } = {
+  MINUTELY: 10_080,
+  HOURLY: 9_000,
+  DAILY: 3_000,
+  WEEKLY: 500,
+  MONTHLY: 500,
+  YEARLY: 100,
+}
+/** What a rule of minutes may say beside. */
+const OF_MINUTES = ['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'WKST', 'BYDAY', 'BYHOUR']
 
 const HOUR_MS = 3_600_000
 const STEP_MS: { [freq: string]: number } = {
+  MINUTELY: 60_000,
   HOURLY: HOUR_MS,
   DAILY: 24 * HOUR_MS,
   WEEKLY: 7 * 24 * HOUR_MS,
@@ -16,7 +26,7 @@ const STEP_MS: { [freq: string]: number } = {
   YEARLY: 366 * 24 * HOUR_MS,
 }
 
-/** Of these the library heeds one alone, so that days come that the rule leaves out. */
+/** The library heeds only one of each pair, so that days come that the rule leaves out. */
 const APART_IN_A_YEAR = [
   ['BYWEEKNO', 'BYMONTHDAY'],
   ['BYWEEKNO', 'BYYEARDAY'],
@@ -63,12 +73,12 @@ const partsOf = (text: string): [name: string, value: string][] =>
       return [name, value.join('=')]
     })
 
-/** What is wrong with the text of a rule, as it stands behind "must"; undefined when nothing is. */
+/** Fault of a rule's text, as it stands behind "must"; undefined for none. */
 export const ruleFault = (text: string): string | undefined => {
   const parts = partsOf(text)
   const read = new Map(parts)
   const freq = read.get('FREQ')
-  if (/^(SECONDLY|MINUTELY)$/.test(freq ?? '')) return 'be due at most every five minutes'
+  if (freq === 'SECONDLY' || isTooOften(read)) return 'be due at most every five minutes'
   if (Number(read.get('COUNT')) > COUNT_MAX) return `have a COUNT of at most ${COUNT_MAX}, or an end`
   const wrong = parts.find(([name, value]) => !Object.hasOwn(PARTS, name) || !PARTS[name](value))
   if (wrong !== undefined) return `be a rule of RFC 5545 (${wrong.join('=').slice(0, 60)} is no part of one here)`
@@ -77,10 +87,15 @@ export const ruleFault = (text: string): string | undefined => {
   const apart = [['COUNT', 'UNTIL'], ...(freq === 'YEARLY' ? APART_IN_A_YEAR : [])]
   const both = apart.find((names) => names.every((name) => read.has(name)))
   if (both !== undefined) return `have ${both.join(' or ')}, not both`
-  if (!/^(HOURLY|DAILY)$/.test(freq) && timesOfDay(read) > TIMES_OF_DAY_MAX)
+  const beside = freq === 'MINUTELY' ? [...read.keys()].find((name) => !OF_MINUTES.includes(name)) : undefined
+  if (beside !== undefined) return `have another FREQ than MINUTELY with ${beside}`
+  if (!/^(MINUTELY|HOURLY|DAILY)$/.test(freq) && timesOfDay(read) > TIMES_OF_DAY_MAX)
     return `name at most ${TIMES_OF_DAY_MAX} times of a day, or be daily`
   return undefined
 }
+
+const isTooOften = (parts: Parts): boolean =>
+  parts.get('FREQ') === 'MINUTELY' && /^0*[1-4]$/.test(parts.get('INTERVAL') ?? '1')
 
 const timesOfDay = (parts: Parts): number =>
   ['BYHOUR', 'BYMINUTE', 'BYSECOND'].reduce((times, name) => times * (parts.get(name)?.split(',').length ?? 1), 1)
@@ -153,7 +168,7 @@ const libraryRule = (parts: Parts, start: string, maxIterations: number, strict 
     strict,
   })
 
-/** The hours of a day at which an hourly rule is due, where they are the same each day: days are fewer steps than hours. */
+/** The hours of a day when an hourly rule is due, where they are the same each day: days are fewer steps than hours. */
 const hoursOfDay = (parts: Parts, start: string): number[] | undefined => {
   const interval = Number(parts.get('INTERVAL') ?? 1)
   if (parts.get('FREQ') !== 'HOURLY' || 24 % interval !== 0 || parts.has('BYSETPOS') || parts.has('BYYEARDAY'))

@@ -24,7 +24,7 @@ export interface Repeat {
   at: string
 }
 
-/** Two due times of one schedule lie apart by at least so much. */
+/** Shortest time between two due times of one schedule. */
 const GAP_MS_MIN = 5 * 60_000
 const LOOKED_AT = 10
 /** No zone's clock is set back or forward by more. */
@@ -53,6 +53,12 @@ export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number
   const dues: number[] = []
   for (const at of eachDueAfter(recurrence, afterMs)) if (dues.push(at) === count) break
   return dues
+}
+
+/** The next due time after a moment, RFC 3339; undefined when there is none. @throws Error for a rule that is none */
+export const nextAfter = (recurrence: Recurrence, afterMs: number): string | undefined => {
+  const [at] = duesAfter(recurrence, afterMs, 1)
+  return at === undefined ? undefined : new Date(at).toISOString()
 }
 
 /** The due times after a moment, each worked out when it is asked for: a thousand of a rare rule take a second. */
@@ -114,7 +120,7 @@ class WallClock {
   }
 
   /**
-   * The moment at which the clock shows a time: where it comes twice the first, where it is left out the first moment
+   * The moment when the clock shows a time: where it comes twice the first, where it is left out the first moment
    * after the gap.
    */
   instantOf(wallMs: number): number {

@@ -33,7 +33,7 @@ export const actionRoute = (served: Served, action: ResourceAction): Route => {
   })
 }
 
-/** Another secret in place of the one that was told. */
+/** Another secret in place of the one that was shown. */
 export const rotationRoute = (served: Served, writer: ResourceWriter): Route => {
   const { declaration, services } = served
   const { path = '', operationId = '', summary = '' } = declaration.secrets?.told?.rotation ?? {}

@@ -55,7 +55,7 @@ export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
   headers: ['ETag'],
 })
 
-/** The answer to what makes something that is told once. */
+/** The answer of a route that makes something shown once. */
 export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
   const once = declaration.secrets?.told
   if (once === undefined) return rowAnswer(declaration)

@@ -10,10 +10,10 @@ import { originOf, type WriteOrigin, type Written } from './writes.ts'
 /** Items of one request. */
 const BULK_MAX = 500
 export const BULK_BYTES_MAX = 4 * 1024 * 1024
-/** Items that are written at a time: they share the appends of the log. */
-const AT_ONCE = 16
+/** Items that are written at a time: they share the appends of the log, and their rows the commits of the tables. */
+const AT_ONCE = 128
 
-/** What was refused of a bulk: the place of the item in the request, and why. */
+/** Refused item of a bulk: its place in the request, and why. */
 export interface Rejected {
   index: number
   code: string
@@ -59,7 +59,7 @@ export const bulkAnswer = (
 })
 
 interface BulkDone<Done> {
-  /** What was written, in the order of the request. */
+  /** Written items, in the order of the request. */
   done: readonly Done[]
   rejected: readonly Rejected[]
   wrote: Wrote | undefined
@@ -67,7 +67,7 @@ interface BulkDone<Done> {
 
 /**
  * Writes each item by itself, several at a time: one that is refused is listed and leaves the others. Each has ids of its
- * own, or a repeated request, which finds some of them made, would draw other ids for the rest. Items that share a key of
+ * own where they follow from a seed, or a repeated request, which finds some of them made, would draw other ids for the rest. Items that share a key of
  * `keysOf` are written in the order of the request.
  * @throws Failure of what no item is to blame for, such as engine_down
  */
@@ -77,9 +77,10 @@ export const writeEach = async <Done extends Written>(
   write: (item: unknown, origin: WriteOrigin) => Promise<Done>,
   keysOf: (item: JsonObject) => readonly unknown[] = ({ _id, externalId }) => [_id, externalId],
 ): Promise<BulkDone<Done>> => {
+  const shared = originOf(request)
   const origins = items.map((): WriteOrigin => {
-    const ids = idSource(request.now, Buffer.from(request.ids.next()), request.ids.isRepeat)
-    return { ...originOf(request), ids }
+    if (request.ids.isRandom) return shared
+    return { ...shared, ids: idSource(request.now, Buffer.from(request.ids.next()), request.ids.isRepeat) }
   })
   const outcomes: (Done | Rejected)[] = new Array(items.length)
   const turns = new Map<string, Promise<void>>()

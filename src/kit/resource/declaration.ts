@@ -179,7 +179,7 @@ export interface DeletionDeclaration {
   whenReferenced?: 'refuse' | 'takeOut'
   /** A deletion takes `?erase=true`: the feature's own writes take it away from the log and the history too. */
   erasable?: boolean
-  /** A deletion takes `?replaceWith=<id>`: those who name this one name that one from then on. */
+  /** A deletion takes `?replaceWith=<id>`: records that name this one name that one from then on. */
   replaceable?: boolean
   /** Refuses a deletion; `replaceWith` is the row that takes its place in what names it. */
   check?(write: WriteContext, replaceWith?: Row): Promise<void>
@@ -226,7 +226,7 @@ export interface ResourceDeclaration {
   rules?: RulesDeclaration
   /** The field of the row that names its hub or hubs; the resource then exists only for users who have one of them. */
   hubField?: string
-  /** Who sees a record among the users of its hub; left out, all of them. */
+  /** Users of its hub who see a record; left out, all of them. */
   audience?: Audience
   /** Which of its fields are for the person alone whose record it is: its `_id` is that of a user. */
   personal?: Personal

@@ -22,7 +22,7 @@ const KEPT_MIN = 5_000
 /** A record of one kind: clients choose ids, so records of several kinds may have the same one. */
 const keyOf = (plural: string, id: string): string => `${plural} ${id}`
 
-/** What goes on about each record, and who waits until nothing does. */
+/** Work under way on each record, and waiters for its end. */
 class UnderWay {
   private readonly byKey = new Map<string, { count: number; waiting: (() => void)[] }>()
 
@@ -55,10 +55,10 @@ class Names {
   private readonly writes = new UnderWay()
   private readonly deletions = new UnderWay()
   private readonly deleted = new RecentMap<string, boolean>(KEPT_MIN)
-  /** Those who came to name it last: the tables may not have them yet. */
+  /** Records that came to name it last: the tables may not have them yet. */
   private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN, ({ length }) => length)
 
-  /** False for what is deleted. What is being deleted is waited for: it may stay. */
+  /** False for a deleted record. A deletion under way is waited for: the record may stay. */
   async begin(key: string): Promise<boolean> {
     while (this.deletions.isBusy(key)) await this.deletions.idle(key)
     if (this.deleted.get(key) === true) return false
@@ -76,7 +76,7 @@ class Names {
     this.deleted.set(key, false)
   }
 
-  /** Nobody comes to name it while it is deleted; `remove` is told who did lately. */
+  /** Nobody comes to name it while it is deleted; `remove` gets the records that did lately. */
   async without<Done>(key: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
     this.deletions.begin(key)
     try {
@@ -143,7 +143,7 @@ export class Naming {
     }
   }
 
-  /** Runs a deletion, which is told who came to name the record lately. */
+  /** Runs a deletion, which gets the records that came to name this one lately. */
   deletion<Done>(id: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
     const { idFrom, plural, deletion } = this.declaration
     // What is taken out is looked for again later; under an id that follows from a value it may be made anew.

@@ -1,10 +1,20 @@
 import type { JsonObject } from '../../kernel/json.ts'
-import type { Fields } from '../../kernel/schema.ts'
+import type { Field, Fields } from '../../kernel/schema.ts'
+
+const entries = new WeakMap<Fields, readonly [string, Field][]>()
+
+const entriesOf = (fields: Fields): readonly [string, Field][] => {
+  const known = entries.get(fields)
+  if (known !== undefined) return known
+  const made = Object.entries(fields)
+  entries.set(fields, made)
+  return made
+}
 
 /** The writable fields of a body, with defaults and in the form that is kept, which those of `kept` have already. */
 export const withDefaults = (fields: Fields, body: JsonObject, kept: JsonObject = {}): JsonObject => {
   const values: JsonObject = {}
-  for (const [name, field] of Object.entries(fields)) {
+  for (const [name, field] of entriesOf(fields)) {
     const value = body[name] ?? field.default
     if (value === undefined) continue
     values[name] = field.normalize === undefined || value === kept[name] ? value : field.normalize(value)

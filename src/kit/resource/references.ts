@@ -19,7 +19,7 @@ export interface Reference {
   namesWhile?: Field['namesWhile']
 }
 
-/** What is said of an id that the organization, or the caller in it, has nothing for. */
+/** Fault of an id that the organization, or the caller in it, has nothing for. */
 export const NAMES_NOTHING = 'names nothing in this organization'
 
 /** The record that an id of a body names. @throws Failure invalid with the path when the organization has none. */
@@ -88,7 +88,7 @@ export const assertReferences = async (
   }
 }
 
-/** Whoever is limited to hubs writes only what is in one of them. @throws Failure invalid */
+/** Callers limited to hubs write only what is in one of them. @throws Failure invalid */
 export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
   if (!seesRow(caller, values, { hubField })) {
     throw invalid(

@@ -19,7 +19,7 @@ interface NamingField extends Reference {
 
 const PAGE_ROWS = 200
 const AT_ONCE = 16
-/** So many records that use another one are named one by one, of each kind. */
+/** Most records of each kind that are named one by one as users of another. */
 const NAMED_MAX = 5
 
 /** All resources, so that a reference is known from both sides: what it names, and what names a record. */

@@ -123,7 +123,7 @@ const viewing = ({ declaration, own }: Served): Route['access'] => ({
   ...(own !== undefined && { own: true }),
 })
 
-/** What a row must have for whoever sees only what is their own. */
+/** Field values that a row must have for callers who see only their own. */
 const ownLimit = ({ declaration, own }: Served, caller: UserCaller): { [field: string]: string } =>
   own === undefined || caller.permissions.has(declaration.permissions.view) ? {} : { [own]: caller.userId }
 

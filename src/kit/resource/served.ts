@@ -22,7 +22,7 @@ export interface RouteParts {
   conditions?(query: ListQuery, caller: UserCaller): Promise<ListConditions>
   /** Query parameters of the read beside `fields`, and the row where they ask for another one than the table's. */
   read?: { query: { [name: string]: JsonSchema }; row(request: RouteRequest, id: string): Promise<Row | undefined> }
-  /** The field that names the user whose record it is: whoever lacks the permission to view reads their own. */
+  /** Field that names the record's user: users without the permission to view read their own. */
   own?: string
   /** In place of the declaration's. */
   settles?: ResourceDeclaration['settles']
@@ -36,7 +36,7 @@ export interface Served extends RouteParts {
   shape: ListShape
 }
 
-/** The reply of a write: the row as a read shows it, with what is told once. */
+/** The reply of a write: the row as a read shows it, with what is shown once. */
 export const written = async (
   served: Served,
   request: Presented,

@@ -11,7 +11,7 @@ import { ResourceWriter } from './write.ts'
 
 export type Presented = Pick<RouteRequest, 'caller' | 'now'>
 
-/** Whose rows are shown, and by what. */
+/** Resource of the shown rows, and what shows them. */
 export interface Presenting {
   declaration: ResourceDeclaration
   services: ResourceServices

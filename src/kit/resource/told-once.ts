@@ -6,7 +6,7 @@ import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { ResourceState } from './decider.ts'
 import type { WriteOrigin, Written } from './writes.ts'
 
-/** What is told once, in clear, and the values that are kept of it. */
+/** A value shown once, in clear, and the values that are kept of it. */
 export interface MadeOnce {
   told: JsonObject
   kept: JsonObject

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import { invalid } from '../../kernel/errors.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
@@ -14,6 +13,7 @@ import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
 import type { Check } from '../http/validate.ts'
 import { ResourceClaims } from './claims.ts'
+import { createdId } from './created-id.ts'
 import { withDefaults } from './pick.ts'
 import type { Redirected, ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { canBeMade, resourceDecider, type ResourceCommand, type ResourceState } from './decider.ts'
@@ -38,6 +38,9 @@ import {
 
 /** Records that a deletion is taken out of before it is answered; more follow. */
 const TAKEN_OUT_MAX = 1_000
+
+/** Makes the command of a write from the record as it is. */
+type PrepareWrite = (state: ResourceState, version: number, take: TakePlace) => Promise<ResourceCommand>
 
 /** Refuses the deletion of a record by throwing. */
 type MayDelete = (state: ResourceState, version: number) => Promise<void>
@@ -64,17 +67,18 @@ export class ResourceWriter implements ResourceWrites {
 
   /** As `make`, with what the body says. */
   create(origin: WriteOrigin, body: JsonObject, extra?: JsonObject): Promise<Written> {
-    return this.make(origin, this.idOf(origin, body), async () => ({ body, extra }))
+    const { id, isDrawn } = createdId(this.declaration, origin, body)
+    return this.make(origin, id, async () => ({ body, extra }), isDrawn)
   }
 
   /**
    * Makes a resource of what `making` answers, which nobody asks for what the same request made before. The same `_id` and
-   * body again answer what is there, to whoever sees it, and tell again what is told once to a repeat of the same request.
+   * body again answer what is there, to callers who see it; a repeat of the same request is shown again what is shown once.
    * @throws Failure as `update`, conflict, quota
    */
-  async make(origin: WriteOrigin, id: string, making: () => Promise<Making>): Promise<Written> {
+  async make(origin: WriteOrigin, id: string, making: () => Promise<Making>, isDrawn = false): Promise<Written> {
     const once = madeOnce(this.declaration, this.services, origin, id)
-    const { wrote, ...made } = await this.handle(origin, id, async (state, _version, take) => {
+    const prepare: PrepareWrite = async (state, _version, take) => {
       const { body, extra = {} } = await making()
       const said = joined(withDefaults(this.declaration.fields, body), extra)
       const values = await this.kept(origin, id, said, undefined)
@@ -83,7 +87,8 @@ export class ResourceWriter implements ResourceWrites {
       await take(this.declaration.plural)
       await takeBytes(take, values)
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
-    })
+    }
+    const { wrote, ...made } = await this.handle(origin, id, prepare, isDrawn)
     if (wrote === undefined) await assertSeen(this.declaration, this.services, origin, { id, ...made })
     return { row: await this.rowOf(id, made), wrote, ...toldOf(once, await this.present(origin, id, made.state)) }
   }
@@ -187,7 +192,7 @@ export class ResourceWriter implements ResourceWrites {
     return this.services.resources.redirect(this.services, origin, plural, id, undefined, recordsMax)
   }
 
-  /** Makes anew what is told once; the one before ends at once. @throws Failure not_found, conflict */
+  /** Replaces what is shown once; the one before ends at once. @throws Failure not_found, conflict */
   async rotate(origin: WriteOrigin, id: string): Promise<Written> {
     const once = madeOnce(this.declaration, this.services, origin, id)
     if (once === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
@@ -210,24 +215,19 @@ export class ResourceWriter implements ResourceWrites {
     return sealed === undefined ? undefined : this.secrets.open(field, sealed)
   }
 
-  /** The id that a create with this body has; drawn from `origin.ids` where the body does not say it. @throws Failure invalid */
-  idOf({ organizationId, ids }: WriteOrigin, body: JsonObject): string {
-    const { idFrom } = this.declaration
-    const sent = (body._id as string | undefined)?.toLowerCase()
-    const value = idFrom === undefined ? undefined : body[idFrom.field]
-    if (idFrom === undefined || typeof value !== 'string') return sent ?? ids.next()
-    const id = idFrom.idOf(organizationId, value)
-    if (sent !== undefined && sent !== id) throw invalid('/_id', `follows from ${idFrom.field}; leave it out`)
-    return id
+  /** The id that a create with this body has. @throws Failure invalid */
+  idOf(origin: WriteOrigin, body: JsonObject): string {
+    return createdId(this.declaration, origin, body).id
   }
 
   /** What every write goes through: nothing comes to name what is gone, or to have what another record has. */
   handle(
     { organizationId, ids, metadata }: WriteOrigin,
     id: string,
-    prepare: (state: ResourceState, version: number, take: TakePlace) => Promise<ResourceCommand>,
+    prepare: PrepareWrite,
+    isNew?: boolean,
   ): Promise<Handled<ResourceState>> {
-    const context = { ids, metadata }
+    const context = { ids, metadata, isNew }
     const take = this.claims.takerFor(organizationId, id, context)
     const write = (nameIn: NameIn, place: TakePlace) => {
       const decide: Prepare<ResourceState, ResourceCommand> = (state, version) => prepare(state, version, place)
@@ -250,7 +250,7 @@ export class ResourceWriter implements ResourceWrites {
     )
   }
 
-  /** What is told again must hold: others may have changed it since a repeated request wrote it. */
+  /** A secret shown again must hold: others may have changed it since a repeated request wrote it. */
   private async present({ ids }: WriteOrigin, id: string, written: ResourceState): Promise<ResourceState> {
     return ids.isRepeat === true ? (await this.load(id)).state : written
   }

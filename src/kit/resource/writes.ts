@@ -7,22 +7,24 @@ import type { ProcessKey } from '../commands/process.ts'
 import { metadataOf, userOf } from '../http/request-context.ts'
 import type { IdSource, RouteRequest, Wrote } from '../http/route.ts'
 
-/** So long a write may take at most from looking at what it is checked against to standing in the log and the tables. */
+/** Longest time of a write from looking at what it is checked against to standing in the log and the tables. */
 export const LATE_WRITES_MS = 10_000
 
-/** Who writes, for whom, when. `caller` is absent where the service itself does. */
+/** Writer, organization and time. `caller` is absent where the service itself writes. */
 export interface WriteOrigin {
   organizationId: string
   caller?: UserCaller
   now: number
   ids: IdSource
   metadata: EventMetadata
+  /** The id that a create says was drawn for it, and this is the first time that it is asked for. */
+  isOwnId?: boolean
 }
 
 export interface Written {
   row: Row
   wrote?: Wrote
-  /** What is told once, by the member of the answer that says it. */
+  /** Values shown once, by their member of the answer. */
   told?: JsonObject
   /** Something that has to follow is not done yet; the service will do it. */
   isPending?: boolean
@@ -61,7 +63,7 @@ export interface RecordRef {
 
 /** A record that is to be deleted. */
 export interface LeavingRecord extends RecordRef {
-  /** Who came to name it: the tables may not have them yet. */
+  /** Records that came to name it: the tables may not have them yet. */
   lately: readonly RecordRef[]
 }
 
@@ -101,7 +103,7 @@ export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObje
   return Number(found[1])
 }
 
-/** Who writes, from a request. */
+/** Origin of the writes of a request. */
 export const originOf = (
   request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'> &
     Partial<Pick<RouteRequest, 'address' | 'requestMark'>>,

@@ -2,7 +2,7 @@ import { RE2JS } from 're2js'
 import { RecentMap } from '../../kernel/recent-map.ts'
 
 const PATTERN_CHARS_MAX = 500
-/** Instructions of a compiled pattern: each character of a text costs at most so many steps. */
+/** Instructions of a compiled pattern: each character of a text costs at most that many steps. */
 const PROGRAM_MAX = 5_000
 /** A little more than that, as one of several characters becomes one instruction: what is longer is not compiled to be counted. */
 const SPELLED_OUT_MAX = 2 * PROGRAM_MAX
@@ -38,7 +38,7 @@ export const charsMaxOf = (source: string, charsMax: number): number => {
   return Math.min(charsMax, Math.floor(STEPS_MAX / size))
 }
 
-/** What is wrong with some patterns that are held against texts of so many characters; undefined when nothing is. */
+/** Fault of patterns that are matched against texts of up to `charsMax` characters; undefined for none. */
 export const patternsFault = (sources: readonly string[], charsMax: number): string | undefined => {
   let size = 0
   for (const source of sources) {
@@ -70,7 +70,7 @@ const compiled = (source: string): Compiled | string => {
   }
 }
 
-/** Literals, classes and the beginnings of groups, and what repeats what stands before. */
+/** Literals, classes and the beginnings of groups, and repetitions of the part before. */
 const TOKENS =
   /\\Q.*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:[^\]]*:\]|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[a-zA-Z-]*:?))?|\{(\d+)(?:(,)(\d*))?\}|./gsu
 

@@ -23,7 +23,7 @@ const PAGE_EVENTS = 64
 
 /**
  * Says in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that a
- * crash between both appends loses nothing. Says it once, whoever else says it too: a second time would forget a tracker
+ * crash between both appends loses nothing. Says it once, even if others do too: a second time would forget a tracker
  * that was made anew meanwhile. Where the announcement stands is kept in a stream of its own, since the location stream
  * is truncated and the history knows nothing of deletions. `epoch` is that of the log.
  */

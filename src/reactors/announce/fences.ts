@@ -22,7 +22,7 @@ import type { Services } from '../../kit/services.ts'
 import { MATCHER_STATE } from '../matcher/store.ts'
 
 const SETTINGS_ROW = 'announced-settings'
-/** A geofence may have 0.6 MB: so many are held at once. */
+/** Events held at once: a geofence may have 0.6 MB. */
 const BATCH_EVENTS = 512
 const GROUP_TYPES: readonly string[] = [GROUP_CREATED, GROUP_CHANGED, GROUP_DELETED]
 
@@ -31,8 +31,8 @@ type AnnouncerServices = FollowerServices & Pick<Services, 'log' | 'tables' | 'p
 /**
  * Says in every partition from where on an edit of geofences or groups counts, and before that the settings where they
  * differ from what was said last. Follows the streams of geofences and groups; edits that came together go into one
- * event for each organization and moment. After a failure it may repeat itself: whoever reads an announcement knows by
- * its `sourcePosition` whether it is old.
+ * event for each organization and moment. After a failure it may repeat itself: readers tell an old announcement by its
+ * `sourcePosition`.
  */
 export const announceFences = async (services: AnnouncerServices, settings: MatchingSettings): Promise<Follower> => {
   await services.tables.declare(MATCHER_STATE)

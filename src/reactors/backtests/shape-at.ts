@@ -5,7 +5,7 @@ import type { ShapeInput } from '../../geo/shape.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { foldStream } from '../../kit/commands/fold-stream.ts'
 
-/** The shape of a geofence when its stream had so many events, so that a back-test stays the same over edits and restarts. @throws Failure not_found */
+/** The shape of a geofence at a version, its number of events, so that a back-test stays the same over edits and restarts. @throws Failure not_found */
 export const shapeAt = async (
   log: Pick<EventLog, 'read'>,
   geofenceId: string,

@@ -1,11 +1,11 @@
 import type { TableStore } from '../../engines/table-store.ts'
-import { identityOf, userCaller } from '../../features/identity/authenticate.ts'
-import { editingService } from '../../features/identity/authenticate-service.ts'
+import { identityOf, userCaller } from '../../features/identity/sessions/authenticate.ts'
+import { editingService } from '../../features/identity/sessions/authenticate-service.ts'
 import { ACCESS_ROLES, ACCESS_USERS, type AccessRoleRow, type AccessUserRow } from '../../features/identity/views.ts'
 import { ACCESS_SERVICES, type AccessServiceRow } from '../../features/service-accounts/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 
-/** Who asked for a job, with the rights that they have now; undefined for whoever is gone or may not come in any more. */
+/** The user who asked for a job, with their present rights; undefined if they are gone or may not come in any more. */
 export const callerNow = async (
   tables: Pick<TableStore, 'get'>,
   organizationId: string,

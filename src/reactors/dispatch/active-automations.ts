@@ -13,7 +13,7 @@ export class ActiveAutomations {
     this.tables = tables
   }
 
-  /** Of an organization, with this trigger (`triggerKey`). */
+  /** Automations of an organization with this trigger (`triggerKey`). */
   of(organizationId: string, trigger: string): Promise<AutomationRow[]> {
     const key = `${organizationId}:${trigger}`
     let rows = this.known.get(key)

@@ -3,9 +3,9 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { geofenceStream } from '../../features/geofences/events.ts'
 import { geofence as geofenceDecider } from '../../features/geofences/geofence.ts'
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../../features/geofences/views.ts'
-import { editingService } from '../../features/identity/authenticate-service.ts'
-import { identityOf, userCaller } from '../../features/identity/authenticate.ts'
-import { user as userResource } from '../../features/identity/user.ts'
+import { editingService } from '../../features/identity/sessions/authenticate-service.ts'
+import { identityOf, userCaller } from '../../features/identity/sessions/authenticate.ts'
+import { user as userResource } from '../../features/identity/users/user.ts'
 import {
   ACCESS_ROLES,
   ACCESS_USERS,
@@ -17,7 +17,8 @@ import { ACCESS_SERVICES, type AccessServiceRow } from '../../features/service-a
 import { tripToken } from '../../features/locations/trip-token.ts'
 import { lastSeenIn, type LastSeen } from '../../features/locations/views.ts'
 import { tracker as trackerResource } from '../../features/trackers/declaration.ts'
-import { type StatusAges, TRACKERS_TABLE, type TrackerRow, withStatus } from '../../features/trackers/views.ts'
+import { type StatusAges, withStatus } from '../../features/trackers/status.ts'
+import { TRACKERS_TABLE, type TrackerRow } from '../../features/trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'

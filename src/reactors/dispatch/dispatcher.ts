@@ -9,20 +9,21 @@ import type { Settle } from '../../kit/consumers/settle.ts'
 import { untilDone } from '../../kit/consumers/retry.ts'
 import type { Services } from '../../kit/services.ts'
 import type { Actions } from './actions/action.ts'
+import type { AutomationsListed } from './activations.ts'
 import { ActiveAutomations } from './active-automations.ts'
 import type { Directory } from './directory.ts'
 import { hearAutomations } from './hear-automations.ts'
 import type { HearFacts } from './hear-facts.ts'
 import { hearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
-import type { OwedFact } from './owed-facts.ts'
-import { oweLogRuns, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
+import { automationsOf, type OwedFact } from './owed-facts.ts'
+import { oweHeard, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { countOf } from './backlog.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
-import { type HeardEvent, heardEvent, isAnyActive } from './subject-event.ts'
+import { type Activations, owePast } from './owe-past.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
@@ -31,6 +32,7 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   partitions?: number
   /** Waits for the lists before an action reads them; without it they are taken to have everything. */
   settle?: Settle
+  automationsListed?: AutomationsListed
   /** Delay before each retry (`--webhook-schedule`), ms. */
   scheduleMs: readonly number[]
   /** Events older than this when logged owe no run (`--automation-max-age`), ms. */
@@ -48,7 +50,7 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
 }
 
 const WAITING_MAX = 100_000
-/** Runs that are paid by then leave no row; a restart reads so much of the stream of runs again. */
+/** Time between stores: runs paid within it leave no row; a restart reads as much of the runs' stream again. */
 const STORE_MS = 5_000
 const SWEEP_MS = 3_600_000
 const DRAIN_MS = 2_000
@@ -92,6 +94,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
       wake: (automationId, organizationId) => this.payer.wake(automationId, organizationId),
       renew: (...edited) => this.payer.renew(...edited),
+      owePast: (activations, owned) => this.owePast(activations, owned),
     })
     const { partitions } = options
     if (partitions !== undefined)
@@ -134,6 +137,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       if (facts === undefined) return // it is closed
       if (facts.length === 0) owned.pending.sourceDone(entry.revision)
       await this.append(owned, facts)
+      owned.lookedAt = entry.position
     })
   }
 
@@ -161,7 +165,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return { attempts: this.payer.attemptsUnderWay, isReading: this.payer.isReading }
   }
 
-  /** What is under way is waited for a moment; the next owner sends again what then has no answer. */
+  /** Attempts under way are waited for a moment; the next owner resends those without an answer. */
   async leave(partition: number): Promise<void> {
     const owned = this.owned.get(partition)
     await this.payer.restPartition(partition, DRAIN_MS)
@@ -203,19 +207,23 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     await this.subjects?.close()
   }
 
+  /** In the turn of the transitions: none of them is looked at between what this reads and the moment from which automations count. */
+  private owePast(activations: Activations, owned: OwnedPartition): Promise<void> {
+    const positions = [...activations.values()]
+    return this.inTurn(owned, async () => {
+      const { lookedAt = Number.POSITIVE_INFINITY } = owned
+      if (lookedAt > Math.min(...positions))
+        for await (const facts of owePast(this.options.log, this.oweOptions(), owned.pending, activations))
+          await this.append(owned, facts)
+      owned.pending.heardAutomations(Math.max(...positions))
+    })
+  }
+
   /** Owes what events of tasks and records lead to. */
   private heard(events: readonly RecordedEvent[], owned: OwnedPartition): Promise<void> {
     return this.inTurn(owned, async () => {
-      const facts = await this.untilAnswered(async () => {
-        const { pending, rates } = owned
-        const heard: HeardEvent[] = []
-        for (const event of events) {
-          const isAny = pending.cutLogAt === event.position || isAnyActive(this.active, event)
-          if (isAny && (await isAny)) heard.push(await heardEvent(this.options.directory.subjects.rows, event))
-        }
-        const some = heard.filter(({ triggers }) => triggers.length > 0)
-        return some.length === 0 ? [] : oweLogRuns(this.oweOptions(), pending, rates, some, this.active)
-      })
+      const { pending, rates } = owned
+      const facts = await this.untilAnswered(() => oweHeard(this.oweOptions(), pending, rates, events, this.active))
       if (facts === undefined) return // it is closed
       await this.append(owned, facts)
       owned.pending.heardLog(events[events.length - 1].position)
@@ -232,21 +240,13 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
 
   private async append(owned: OwnedPartition, facts: readonly OwedFact[]): Promise<void> {
     await Promise.all(facts.map(({ fact, bytes }) => owned.stream.append(fact, bytes)))
-    this.wakeAll(facts)
+    for (const [automationId, organizationId] of automationsOf(facts)) this.payer.wake(automationId, organizationId)
   }
 
   private oweOptions(): OweOptions {
     const { tables, clock, directory, maxAgeMs, waitingMax = WAITING_MAX } = this.options
     const waiting = (automationId: string): number => this.payer.waiting(automationId)
     return { tables, directory, now: () => clock.now(), maxAgeMs, waitingMax, waiting }
-  }
-
-  private wakeAll(facts: readonly OwedFact[]): void {
-    const woken = new Map<string, string>()
-    for (const { fact } of facts)
-      for (const { trigger, runs } of fact.data.owed)
-        for (const { automationId } of runs) woken.set(automationId, trigger.organizationId)
-    for (const [automationId, organizationId] of woken) this.payer.wake(automationId, organizationId)
   }
 
   /** An engine that is down is waited for: giving the partition up would only send again what is under way. @throws StreamLost */

@@ -83,7 +83,7 @@ const realData = async (
   const isThere = type !== 'tracker' || tracker?.shown.name !== undefined
   if (!isThere || !seen.isFor(caller)) throw invalid(path, NAMES_NOTHING)
   if (!seen.isFor(editor))
-    throw invalid(path, 'is hidden from whoever edited the automation last: it fires for nothing else')
+    throw invalid(path, 'is hidden from the last editor of the automation: it fires for nothing else')
   return seen.data(editor)
 }
 

@@ -5,7 +5,7 @@ export const FORMER_NAMES = Symbol('former names')
 
 export type EventData = { [member: string]: unknown; [FORMER_NAMES]?: ReadonlyMap<string, string> }
 
-/** Whose restrictions bound what is said. */
+/** Users whose restrictions bound what is said. */
 export type Viewer = Pick<UserCaller, 'permissions' | 'permissionDetails' | 'userId'>
 
 /** An event with what it refers to, as that is now. */

@@ -11,7 +11,9 @@ import {
 } from '../../features/automations/events.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { FollowerServices } from '../../kit/consumers/follower.ts'
+import { assertAutomationsListed, type AutomationsListed, mayActivate } from './activations.ts'
 import { HearFacts } from './hear-facts.ts'
+import type { Activations } from './owe-past.ts'
 import type { OwnedPartition } from './partition.ts'
 
 export interface HearOptions extends FollowerServices {
@@ -19,13 +21,17 @@ export interface HearOptions extends FollowerServices {
   /** Skips what an automation has left in a partition. */
   skip: (automationId: string, owned: OwnedPartition) => Promise<void>
   wake: (automationId: string, organizationId: string) => void
+  /** Owes automations what stands behind their activations and was looked at before these were heard of. */
+  owePast: (activations: Activations, owned: OwnedPartition) => Promise<void>
+  automationsListed?: AutomationsListed
   /** An active automation was edited. */
   renew: (automationId: string, organizationId: string, version: number) => void
 }
 
 /**
- * Hears of what is decided about automations: what is left of one that was deactivated is skipped at once, one that was
- * edited is no longer held to fail, and a run that someone asks to try again is owed anew.
+ * Hears of what is decided about automations: one that was activated counts from its place in the log on, what is left of one
+ * that was deactivated is skipped at once, one that was edited is no longer held to fail, and a run that someone asks to try
+ * again is owed anew.
  */
 export const hearAutomations = (options: HearOptions): HearFacts =>
   new HearFacts(options, options.owned, {
@@ -35,8 +41,20 @@ export const hearAutomations = (options: HearOptions): HearFacts =>
     moveTo: ({ pending }, position) => pending.heardAutomations(position),
     apply: async (events, hearing) => {
       for (const event of events) await apply(options, event, hearing)
+      await assertAutomationsListed(options, events)
+      const activating = events.filter(mayActivate)
+      await Promise.all(hearing.map((owned) => activate(options, activating, owned)))
     },
   })
+
+const activate = async (
+  { owePast }: HearOptions,
+  activating: readonly RecordedEvent[],
+  owned: OwnedPartition,
+): Promise<void> => {
+  const unheard = activating.filter(({ position }) => position > owned.pending.progress.automations)
+  if (unheard.length > 0) await owePast(new Map(unheard.map((event) => [automationIdOf(event), event.position])), owned)
+}
 
 const apply = async (
   { renew, skip, wake }: HearOptions,

@@ -10,7 +10,7 @@ export interface HeardFacts {
   heard: (owned: OwnedPartition) => number
   moveTo: (owned: OwnedPartition, position: number) => void
   /** Called before the first of the events that were read together. */
-  begin?: () => void
+  begin?: (events: readonly RecordedEvent[]) => Promise<void>
   /** Only for these partitions: one that was taken meanwhile has not heard what stands before. */
   apply: (events: readonly RecordedEvent[], owned: readonly OwnedPartition[]) => Promise<void>
 }
@@ -63,7 +63,7 @@ export class HearFacts {
       name,
       source: { prefixes },
       handle: async ({ events, checkpoint }) => {
-        begin?.()
+        await begin?.(events)
         const kept = (): OwnedPartition[] => {
           const now = this.owned()
           return hearing.filter((one) => now.includes(one))

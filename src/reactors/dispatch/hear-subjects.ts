@@ -2,6 +2,8 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { FollowerServices } from '../../kit/consumers/follower.ts'
 import { partitionOf } from '../../features/locations/events.ts'
+import { AUTOMATION_PREFIXES } from '../../features/automations/events.ts'
+import { assertAutomationsListed, type AutomationsListed, isOfAutomation } from './activations.ts'
 import { HearFacts } from './hear-facts.ts'
 import type { OwnedPartition } from './partition.ts'
 import { SUBJECT_PREFIXES } from './subject-event.ts'
@@ -12,23 +14,31 @@ export interface HearSubjectsOptions extends FollowerServices {
   owned: () => OwnedPartition[]
   /** Called before the first of the events that were read together. */
   begin: () => void
+  automationsListed?: AutomationsListed
   /** Owes what events lead to that the partition has not heard of. */
   owe: (events: readonly RecordedEvent[], owned: OwnedPartition) => Promise<void>
 }
 
 const EVENTS_AT_ONCE = 100
 
-/** Hears of tasks and records: each belongs to one partition, as trackers do. */
+/**
+ * Hears of tasks and records: each belongs to one partition, as trackers do. Automations are followed in the same order, so that
+ * the table has those that were activated before.
+ */
 export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
   new HearFacts(options, options.owned, {
     name: 'hear-subjects',
-    prefixes: SUBJECT_PREFIXES,
+    prefixes: [...SUBJECT_PREFIXES, ...AUTOMATION_PREFIXES],
     heard: ({ pending }) => pending.progress.log,
     moveTo: ({ pending }, position) => pending.heardLog(position),
-    begin: options.begin,
+    begin: async (events) => {
+      await assertAutomationsListed(options, events)
+      options.begin()
+    },
     apply: async (events, hearing) => {
       const byPartition = new Map<number, RecordedEvent[]>()
       for (const event of events) {
+        if (isOfAutomation(event)) continue
         const partition = partitionOf(idOfStream(event.stream), options.partitions)
         const some = byPartition.get(partition)
         if (some === undefined) byPartition.set(partition, [event])

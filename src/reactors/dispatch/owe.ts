@@ -12,7 +12,7 @@ import { rulesData, seeEvent } from './event-data.ts'
 import type { EventSeen } from './event-seen.ts'
 import { type OwedFact, OwedFacts, RUNS_PER_EVENT_MAX } from './owed-facts.ts'
 import type { PendingRuns } from './pending-runs.ts'
-import { type HeardEvent, subjectSeen } from './subject-event.ts'
+import { type HeardEvent, heardEvent, isAnyActive, subjectSeen } from './subject-event.ts'
 import type { SubjectRates } from './subject-rates.ts'
 
 /** One event of a transition stream, decoded once per process. */
@@ -55,16 +55,35 @@ export const oweRuns = async (
   { revision, position, decided }: TransitionEntry,
 ): Promise<OwedFact[]> => {
   if (decided === undefined) return []
-  const look = new EntryLook(new ActiveAutomations(options.tables), options)
-  const added = new Map<string, number>()
+  // Later ones are owed what stands before when they are heard of, in its order (`owe-past.ts`).
+  const isHeard = (row: AutomationRow): boolean => row.activatedPosition <= pending.progress.automations
+  const look = new EntryLook(new ActiveAutomations(options.tables), options, isHeard)
+  const isOwed = (runId: string): boolean => pending.partial.has(runId)
+  const owed = await owedForEntry(options, look, { revision, position, decided }, isOwed, new Map())
+  if (owed.length === 0 && pending.cutAt !== revision) return []
+  const facts = new OwedFacts('transitions', options.now(), pending.progress.sequence)
+  facts.add(revision, owed)
+  return facts.done()
+}
+
+/**
+ * Runs of one event of a transition stream, for the automations that `look` knows, without those that are owed.
+ * @param added runs by automation that are to be owed together, counted on
+ */
+export const owedForEntry = async (
+  options: OweOptions,
+  look: EntryLook,
+  { position, decided }: TransitionEntry,
+  isOwed: (runId: string) => boolean,
+  added: Map<string, number>,
+): Promise<Owed[]> => {
   const owed: Owed[] = []
+  if (decided === undefined) return owed
   for (const decision of decided.decisions) {
     const trigger = triggerOf(decision)
     const see = (): Promise<EventSeen> => look.see(trigger, decided.sourceLoggedAt)
     const concerned = await look.concerned(trigger, position, see)
-    const { partial } = pending
-    const automations =
-      partial.size === 0 ? concerned : concerned.filter(({ _id }) => !partial.has(runIdOf(trigger, _id)))
+    const automations = concerned.filter(({ _id }) => !isOwed(runIdOf(trigger, _id)))
     if (automations.length === 0) continue
     const runs = automations.map(({ _id: automationId }) => {
       const reason = skipReason(options, ageMs(decision, decided.sourceLoggedAt), automationId, added)
@@ -73,10 +92,24 @@ export const oweRuns = async (
     for (let from = 0; from < runs.length; from += RUNS_PER_EVENT_MAX)
       owed.push({ trigger, runs: runs.slice(from, from + RUNS_PER_EVENT_MAX) })
   }
-  if (owed.length === 0 && pending.cutAt !== revision) return []
-  const facts = new OwedFacts('transitions', options.now(), pending.progress.sequence)
-  facts.add(revision, owed)
-  return facts.done()
+  return owed
+}
+
+/** What events of tasks and records lead to; most concern no automation, and are not decoded. */
+export const oweHeard = async (
+  options: OweOptions,
+  pending: PendingRuns,
+  rates: SubjectRates,
+  events: readonly RecordedEvent[],
+  active: ActiveAutomations,
+): Promise<OwedFact[]> => {
+  const heard: HeardEvent[] = []
+  for (const event of events) {
+    const isAny = pending.cutLogAt === event.position || isAnyActive(active, event)
+    if (isAny && (await isAny)) heard.push(await heardEvent(options.directory.subjects.rows, event))
+  }
+  const some = heard.filter(({ triggers }) => triggers.length > 0)
+  return some.length === 0 ? [] : oweLogRuns(options, pending, rates, some, active)
 }
 
 /**
@@ -176,14 +209,21 @@ const ageMs = (decision: Decision, loggedAt: number): number => {
 }
 
 /** Looks things up once for all that is owed together. */
-class EntryLook {
+export class EntryLook {
   private readonly active: ActiveAutomations
+  private readonly counts: (row: AutomationRow) => boolean
   private readonly trackers = new Map<string, Promise<TrackerShown | undefined>>()
   private readonly editors = new Map<string, Promise<UserCaller | undefined>>()
   private readonly directory: Directory
 
-  constructor(active: ActiveAutomations, { directory }: OweOptions) {
+  /** @param counts which of the active automations are looked at */
+  constructor(
+    active: ActiveAutomations,
+    { directory }: OweOptions,
+    counts: (row: AutomationRow) => boolean = () => true,
+  ) {
     this.active = active
+    this.counts = counts
     this.directory = {
       tracker: (organizationId, id, seenAt) =>
         once(this.trackers, `${organizationId}:${id}`, () => directory.tracker(organizationId, id, seenAt)),
@@ -213,7 +253,7 @@ class EntryLook {
   ): Promise<AutomationRow[]> {
     const { organizationId, event, geofence } = trigger
     const active = await this.active.of(organizationId, triggerKey(event, geofence?.geofenceGroupId))
-    const rows = active.filter((row) => row.activatedPosition < position)
+    const rows = active.filter((row) => row.activatedPosition < position && this.counts(row))
     if (rows.length === 0) return rows
     const seen = await see()
     const concerned: AutomationRow[] = []

@@ -62,6 +62,15 @@ export class OwedFacts {
   }
 }
 
+/** Whom these owe runs: organizations by automation. */
+export const automationsOf = (facts: readonly OwedFact[]): Map<string, string> => {
+  const found = new Map<string, string>()
+  for (const { fact } of facts)
+    for (const { trigger, runs } of fact.data.owed)
+      for (const { automationId } of runs) found.set(automationId, trigger.organizationId)
+  return found
+}
+
 /** Ids, names and numbers of a trigger without its point, and of one run. */
 const TRIGGER_BYTES = 1_024
 const RUN_BYTES = 128

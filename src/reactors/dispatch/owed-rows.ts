@@ -23,7 +23,7 @@ export interface Run {
   stored: boolean
 }
 
-/** What must survive a restart: one row for each run that is owed and not paid, in the scope of its partition. */
+/** State that survives a restart: one row for each run that is owed and not paid, in the scope of its partition. */
 export const OWED_RUNS: TableDeclaration = {
   name: 'dispatch-run',
   version: 2,
@@ -35,7 +35,7 @@ export const OWED_RUNS: TableDeclaration = {
 export const dispatcherOf = (partition: number): string => `dispatcher-${partition}`
 
 const COMMIT_ROWS_MAX = 2_000
-/** So many stores may pass without one for the sake of the position alone up to which automations were heard. */
+/** Stores that may be skipped when only the position up to which automations were heard has moved. */
 const STORES_SKIPPED_MAX = 60
 
 interface Change {
@@ -68,7 +68,7 @@ export class OwedRows {
   /** Makes this process the owner; answers where the partition's dispatcher stands. */
   async take(): Promise<Checkpoint | undefined> {
     this.owned = await OwnedCheckpoint.take(this.tables, this.scope)
-    return this.owned.at
+    return this.owned.reached
   }
 
   checkpoint(): Checkpoint | undefined {
@@ -109,7 +109,7 @@ export class OwedRows {
     return { runs: this.current(runs, (run) => run.alone), last: runs.length < limit }
   }
 
-  /** Stores what changed, then the checkpoint. One store at a time; what a failed one left is stored by the next. */
+  /** Stores what changed, then the checkpoint. One store at a time; the next one stores the rest of a failed one. */
   store(at: () => Checkpoint): Promise<void> {
     this.storing = this.storing.catch(() => undefined).then(() => this.commit(at()))
     return this.storing
@@ -119,7 +119,7 @@ export class OwedRows {
     return this.changes.get(runId) ?? this.leaving.get(runId)
   }
 
-  /** Rows that were read, as their runs are by now. */
+  /** Rows that were read, as their runs are now. */
   private current(read: readonly Run[], isWanted: (run: Run) => boolean): Run[] {
     return read.flatMap((row) => {
       const change = this.changeOf(row.runId)
@@ -145,8 +145,7 @@ export class OwedRows {
     this.leaving = leaving
     try {
       const rows = [...leaving].map(([runId, change]) => this.rowChange(runId, change))
-      while (rows.length > COMMIT_ROWS_MAX) await this.owned?.commit(rows.splice(0, COMMIT_ROWS_MAX))
-      await this.owned?.commit(rows, at)
+      await this.owned?.commitInParts(rows, at, COMMIT_ROWS_MAX)
     } catch (error) {
       for (const [runId, change] of leaving) if (!this.changes.has(runId)) this.changes.set(runId, change)
       throw error

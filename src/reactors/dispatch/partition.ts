@@ -30,7 +30,9 @@ export interface OwnedPartition {
   rates: SubjectRates
   /** Runs from this sequence on were owed by this owner: nobody else can have attempted them. */
   ownSequence: number
-  /** What is owed gets its sequence in turn: one event at a time, whatever its source. */
+  /** Position of the last transition that was looked at here; undefined before the first. */
+  lookedAt: number | undefined
+  /** Owed runs get their sequence in turn: one event at a time, whatever its source. */
   turn: Promise<unknown>
 }
 
@@ -61,16 +63,24 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     pending.standAt({ automations: head, log: head })
   }
   await replayTail(log, pending, stream.head)
-  // No run is known and some may have been: beyond what so many events can have counted.
+  // No run is known and some may have been: beyond what the stream's events can have counted.
   if (pending.progress.sequence === 1 && stream.head > 0)
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
   await pending.recall()
   const ownSequence = pending.progress.sequence
-  return { partition, pending, stream, rates: new SubjectRates(), ownSequence, turn: Promise.resolve() }
+  return {
+    partition,
+    pending,
+    stream,
+    rates: new SubjectRates(),
+    ownSequence,
+    lookedAt: undefined,
+    turn: Promise.resolve(),
+  }
 }
 
-/** Whether no attempt of the run can have begun: one that did leaves a time at which the run is due again, or ends it. */
+/** Whether no attempt of the run can have begun: one that did leaves a time when the run is due again, or ends it. */
 export const isFirstAttempt = (
   { ownSequence }: Pick<OwnedPartition, 'ownSequence'>,
   { sequence, attempts, dueAt, alone }: Run,

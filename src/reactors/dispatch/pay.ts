@@ -7,7 +7,7 @@ import { type Attempted, attemptRun, findAutomation, type AttemptOptions } from 
 import type { Run } from './owed-rows.ts'
 import { hiddenFact, isFirstAttempt, skipRuns, type OwnedPartition } from './partition.ts'
 import { hasRoom } from './backlog.ts'
-import { afterFailure, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
+import { healthAfter, HEALTHY, type HealthTable, isGivenUp, isProbing, recalled } from './receiver-health.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 import {
   backlogsOf,
@@ -256,8 +256,7 @@ export class PayRuns {
     const { health, automationId } = sender
     if (!isOutside || (outcome.kind === 'done' && health.failuresInRow === 0)) return undefined
     const now = this.options.time.now()
-    sender.health =
-      outcome.kind === 'done' ? HEALTHY : afterFailure(health, isProbe, now, this.options.scheduleMs, automationId)
+    sender.health = healthAfter(health, outcome, isProbe, now, this.options.scheduleMs, automationId)
     this.options.health.put(automationId, sender.health)
     if (outcome.kind === 'failed' && outcome.ends === 'automation') return 'gone'
     return isGivenUp(sender.health, now) ? 'failing' : undefined

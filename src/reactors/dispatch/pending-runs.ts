@@ -144,7 +144,7 @@ export class PendingRuns {
     this.noteStorable()
   }
 
-  /** Takes these runs into memory, out of their order: for ending them, or for an event that was told again. */
+  /** Takes these runs into memory, out of their order: for ending them, or for an event that came again. */
   async fetch(runIds: readonly string[], automationId: string): Promise<void> {
     const order = this.backlogs.get(automationId)?.order
     const missing = runIds.filter((runId) => order?.has(runId) !== true)

@@ -39,23 +39,35 @@ export const isGivenUp = (health: ReceiverHealth, now: number): boolean =>
   health.failingSince !== undefined &&
   now - health.failingSince >= FAILING_MAX_MS
 
-/**
- * The health after one more failure. A probe that fails moves the next one by the next delay of the schedule, of which
- * the last repeats; what else was still under way moves nothing.
- */
-export const afterFailure = (
+/** A run that no attempt could help, as where its event names no address, counts, but holds up no other run. */
+export const healthAfter = (
   health: ReceiverHealth,
+  outcome: { kind: string; ends?: string },
   wasProbe: boolean,
   at: number,
   scheduleMs: readonly number[],
   automationId: string,
 ): ReceiverHealth => {
-  const failuresInRow = health.failuresInRow + 1
-  const next: ReceiverHealth = { ...health, failuresInRow, failingSince: health.failingSince ?? at }
-  if (failuresInRow < FAILURES_TO_PROBE || (isProbing(health) && !wasProbe)) return next
-  const delayMs = scheduleMs[Math.min(health.probes, scheduleMs.length - 1)] ?? PROBE_DELAY_MS
-  const probeDelayMs = jittered(delayMs, `${automationId}:${health.probes}`)
-  return { ...next, probes: health.probes + 1, probeAt: at + probeDelayMs, probeDelayMs }
+  if (outcome.kind === 'done') return HEALTHY
+  const failed = { ...health, failuresInRow: health.failuresInRow + 1, failingSince: health.failingSince ?? at }
+  return outcome.ends === 'run' ? failed : afterFailure(failed, wasProbe, at, scheduleMs, automationId)
+}
+
+/**
+ * The health after one more failure. A probe that fails moves the next one by the next delay of the schedule, of which
+ * the last repeats; what else was still under way moves nothing.
+ */
+const afterFailure = (
+  failed: ReceiverHealth,
+  wasProbe: boolean,
+  at: number,
+  scheduleMs: readonly number[],
+  automationId: string,
+): ReceiverHealth => {
+  if (failed.failuresInRow < FAILURES_TO_PROBE || (isProbing(failed) && !wasProbe)) return failed
+  const delayMs = scheduleMs[Math.min(failed.probes, scheduleMs.length - 1)] ?? PROBE_DELAY_MS
+  const probeDelayMs = jittered(delayMs, `${automationId}:${failed.probes}`)
+  return { ...failed, probes: failed.probes + 1, probeAt: at + probeDelayMs, probeDelayMs }
 }
 
 /** How receivers were doing, by automation, so that a restart does not press one that is down. */

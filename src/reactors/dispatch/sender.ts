@@ -26,7 +26,7 @@ export interface Sender {
 const LIMIT_FIRST = 8
 const LIMIT_MIN = 4
 const LIMIT_MAX = 128
-/** Of those that write here, whose commits are shared: the more at once, the fewer. */
+/** Limit of actions that write here, whose commits are shared: the more at once, the fewer. */
 const LIMIT_INSIDE_MAX = 256
 const FAST_MS = 500
 const SLOW_MS = 2_000
@@ -44,7 +44,7 @@ export const newSender = (automationId: string, organizationId: string): Sender 
   cancelTimer: undefined,
 })
 
-/** The limit after an attempt that took so long: a fast receiver doubles it with each round, a slow one halves it. */
+/** The limit after an attempt of `durationMs`: a fast receiver doubles it with each round, a slow one halves it. */
 export const limitAfter = (limit: number, durationMs: number, isOutside: boolean): number => {
   if (durationMs < FAST_MS) return Math.min(isOutside ? LIMIT_MAX : LIMIT_INSIDE_MAX, limit + 1)
   return durationMs < SLOW_MS ? limit : Math.max(LIMIT_MIN, limit >> 1)

@@ -6,11 +6,11 @@ const KEPT_MAX = 50_000
 interface Window {
   beganMs: number
   runs: number
-  /** Of the last event that was counted: one that is looked at again counts once. */
+  /** Position of the last event counted: one that is read again counts once. */
   position: number
 }
 
-/** How often automations run for the same subjects of a partition, by the times at which their events were logged. */
+/** How often automations run for the same subjects of a partition, by the times when their events were logged. */
 export class SubjectRates {
   private readonly windows = new Map<string, Window>()
 

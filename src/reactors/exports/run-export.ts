@@ -9,13 +9,14 @@ import { Failure } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
+import { assertRoom, type Quotas } from '../../kit/quotas/quotas.ts'
 import { callerNow } from '../callers/caller-now.ts'
 
-export type ExportRunServices = ExportSources & { log: EventLog; files: FileStore; clock: Clock }
+export type ExportRunServices = ExportSources & { log: EventLog; files: FileStore; clock: Clock; quotas?: Quotas }
 
 const FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
-/** How exports are done that are jobs: each attempt writes the file from its beginning, by the rights of whoever asked as they are then. */
+/** How exports are done that are jobs: each attempt writes the file from its beginning, by the requester's rights as they are then. */
 export const exportWork = (services: ExportRunServices): JobWork<ExportRequested, ExportRow> => ({
   kind: EXPORT,
   run: async (run) => {
@@ -33,11 +34,11 @@ const writeFile = async (
   services: ExportRunServices,
   { id, asked, signal, progress }: JobRun<ExportRequested>,
 ): Promise<{ processed: number; result: { rows: number; size: number } }> => {
-  const { tables, files, clock } = services
+  const { tables, files, clock, quotas } = services
   const { organizationId, userId, format, timeZone } = asked
   const caller = await callerNow(tables, organizationId, userId, clock.now())
   if (caller === undefined)
-    throw new Failure('forbidden', { message: 'Whoever asked for this may not see it any more.' })
+    throw new Failure('forbidden', { message: 'The user who asked for this may not see it any more.' })
   assertMayExport(caller, asked.kind)
   const { shape, walk } = await openExport(services, caller, asked, clock.now(), signal)
   let rows = 0
@@ -50,6 +51,13 @@ const writeFile = async (
     }
   }
   const pieces = writtenRows({ format, timeZone, shape }, counted(walk.pages()))
-  const size = await files.put(exportKey(organizationId, id), pieces, FILE_BYTES_MAX)
+  const room = (await quotas?.left(organizationId, 'filesBytes')) ?? FILE_BYTES_MAX
+  const size = await files
+    .put(exportKey(organizationId, id), pieces, Math.min(room, FILE_BYTES_MAX))
+    .catch(async (error: unknown) => {
+      const isFull = error instanceof Failure && error.code === 'too_large' && room < FILE_BYTES_MAX
+      if (isFull) await assertRoom(quotas, organizationId, 'filesBytes', room + 1)
+      throw error
+    })
   return { processed: rows, result: { rows, size } }
 }

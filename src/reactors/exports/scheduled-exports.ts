@@ -18,6 +18,7 @@ import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../kit/commands/ids.ts'
 import { JobPlaces } from '../../kit/jobs/asking.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
+import { assertRoom } from '../../kit/quotas/quotas.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Services } from '../../kit/services.ts'
@@ -95,7 +96,7 @@ export class ScheduledExports {
     await this.configs.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
       ...others,
       ...(notice !== undefined && { notice }),
-      // Whoever changed the schedule meanwhile has said when it is due.
+      // A change of the schedule meanwhile has set when it is due.
       ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
     }))
   }
@@ -110,6 +111,7 @@ export class ScheduledExports {
     const { log } = this.services
     const id = idFrom('scheduled-export', configId, String(values.nextAt))
     try {
+      await assertRoom(this.services.quotas, organizationId, 'filesBytes', 1)
       const requested = await this.requestedOf(organizationId, configId, values, now)
       await this.places.keep(organizationId, id)
       const metadata = { organizationId, actor: `schedule:${configId}`, $correlationId: id }
@@ -142,7 +144,7 @@ export class ScheduledExports {
     const kind = target === 'data' ? 'data' : 'task'
     const caller = await callerNow(tables, organizationId, userId, now)
     if (caller === undefined)
-      throw new Failure('forbidden', { message: 'Whoever wrote the schedule may not export any more.' })
+      throw new Failure('forbidden', { message: 'The user who wrote the schedule may not export any more.' })
     assertMayExport(caller, kind)
     const body: ExportBody = { exportConfigId }
     const question = await questionOf(tables, caller, kind, body)

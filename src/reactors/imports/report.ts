@@ -7,31 +7,31 @@ import type { OpenTable } from '../../kit/formats/open-table.ts'
 import { type Cell, shownCell } from '../../kit/formats/table-cells.ts'
 import { type TableWriter, type WrittenCell, writeTable } from '../../kit/formats/table-writer.ts'
 import { xlsWriter } from '../../kit/formats/xls-writer.ts'
-import { xlsxWriter } from '../../kit/formats/xlsx-writer.ts'
+import { xlsxInThread } from '../../kit/formats/xlsx-thread.ts'
 import { keptErrors } from './pages.ts'
 
 const REASON = 'Reason'
 const REPORT_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
-/** Stores the rows that were refused, as they were sent, each with its reason in a last column. `late` stands in the order of rows. */
+/** Stores the rows that were refused, as they were sent, each with its reason in a last column; answers the size. `late` stands in the order of rows. */
 export const writeReport = async (
   { log, files }: { log: EventLog; files: FileStore },
   importId: string,
   asked: ImportRequested,
   table: OpenTable,
   late: readonly ImportError[],
-): Promise<void> => {
+): Promise<number> => {
   const errors = inOrder(keptErrors(log, importId), late)
   const pages = writeTable(writerOf(asked, [...table.columns, REASON]), refusedRows(errors, table))
   const bytes = async function* () {
     for await (const piece of pages) yield typeof piece === 'string' ? Buffer.from(piece) : piece
   }
-  await files.put(reportKey(asked.organizationId, importId), bytes(), REPORT_BYTES_MAX)
+  return files.put(reportKey(asked.organizationId, importId), bytes(), REPORT_BYTES_MAX)
 }
 
 const writerOf = ({ format, delimiter, sheet = '' }: ImportRequested, header: readonly string[]): TableWriter => {
   if (format === 'csv') return csvWriter({ header, ...(delimiter !== undefined && { delimiter }) })
-  return format === 'xlsx' ? xlsxWriter({ header, sheet }) : xlsWriter({ header, sheet })
+  return format === 'xlsx' ? xlsxInThread({ header, sheet }) : xlsWriter({ header, sheet })
 }
 
 /** Both in the order of rows; `late` were refused once all rows were read. */

@@ -19,7 +19,7 @@ import { CellFault, type MappedColumn, valuesOf, withPlaces } from './understand
 
 export type RowImportServices = ResourceServices & { clock: Clock }
 
-/** Rows that were refused and are told of with the import itself. */
+/** Refused rows that are reported with the import itself. */
 export const ERRORS_MAX = 100
 const MESSAGE_CHARS_MAX = 300
 
@@ -109,6 +109,7 @@ export class RowImport {
     const now = clock.now()
     const request = { caller: this.caller, now, ids: idSource(now), correlationId: id }
     const keysOf = ({ values }: JsonObject) => this.writer.keysOf(values as JsonObject)
+    await this.writer.lookUp?.(items.map(({ values }) => values))
     const changed: { row: number; id: string }[] = []
     const places: ImportPlace[] = []
     await writeEach(
@@ -137,6 +138,7 @@ export class RowImport {
     const own: WriteOrigin = {
       ...origin,
       ids: { next: () => idFrom('import-event', id, row, drawn++), isRepeat: attempt > 1 },
+      isOwnId: attempt === 1,
       metadata: { organizationId: asked.organizationId, actor: `import:${id}`, $correlationId: id, $causationId: id },
     }
     const madeAs = madeId(id, asked.at, row)

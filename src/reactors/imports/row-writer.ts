@@ -1,5 +1,7 @@
+import { uniqueKey } from '../../features/data/record-index.ts'
 import { DATA_TYPES, type DataTypeRow } from '../../features/data/views.ts'
 import { upsertRecord } from '../../features/data/upsert-record.ts'
+import type { IndexedKeys } from '../../features/data/record-keys.ts'
 import { RecordWriter } from '../../features/data/record-writer.ts'
 import type { ImportRequested } from '../../features/imports/events.ts'
 import { task } from '../../features/tasks/task.ts'
@@ -38,6 +40,7 @@ const recordRows = async (services: ResourceServices, asked: ImportRequested): P
   const typeNow = (): Promise<DataTypeRow> =>
     assertExists<DataTypeRow>(services.tables, DATA_TYPES, organizationId, dataTypeId, '/dataTypeId')
   const type = await typeNow()
+  let indexed: IndexedKeys = new Map()
   return {
     keysOf: (values) => [values[type.primaryKey]],
     targetAt: (path) =>
@@ -45,10 +48,16 @@ const recordRows = async (services: ResourceServices, asked: ImportRequested): P
         .replace(/^\/values\//, '')
         .replaceAll('~1', '/')
         .replaceAll('~0', '~'),
+    lookUp: async (rows) => {
+      const keys = rows.flatMap((values) => values[type.primaryKey] ?? [])
+      indexed = await writer.keys.indexed(organizationId, type, keys)
+    },
     write: async (origin, _row, id, said) => {
       const values = await withReferences(services, writer, type, said)
-      if (mode === 'upsert') return upsertRecord(services, writer, type, origin, { values }, id)
-      return { ...(await writer.create(origin, { _id: id, dataTypeId, values })), isNew: true }
+      if (mode === 'upsert') return upsertRecord(services, writer, type, origin, { values }, id, indexed)
+      const key = uniqueKey(values[type.primaryKey] ?? '')
+      const asked = indexed.has(key) && indexed.get(key) === undefined ? type.primaryKey : undefined
+      return { ...(await writer.create(origin, { _id: id, dataTypeId, values }, asked)), isNew: true }
     },
   }
 }
@@ -67,7 +76,7 @@ const withReferences = async (
     const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, field.dataTypeId as string)
     const isNumber = type?.fields.find(({ name }) => name === type.primaryKey)?.type === 'number'
     const key: Json = isNumber ? Number(said) : said
-    const id = type === undefined ? undefined : await writer.idByKey(organizationId, type, key)
+    const id = type === undefined ? undefined : await writer.keys.idOf(organizationId, type, key)
     if (id === undefined) throw invalid(`/values/${field.name}`, `names no record of ${type?.name ?? 'its type'}`)
     whole[field.name] = id
   }

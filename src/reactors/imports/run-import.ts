@@ -19,6 +19,7 @@ import { callerNow } from '../callers/caller-now.ts'
 import { dryLog } from './dry-log.ts'
 import { KnownNames } from './known-names.ts'
 import { keptPages } from './pages.ts'
+import { recentRows } from './recent-rows.ts'
 import { writeReport } from './report.ts'
 import { RoutePlaces } from './route-places.ts'
 import { ERRORS_MAX, RowImport, type RowImportServices } from './row-import.ts'
@@ -67,14 +68,18 @@ const runImport = async (
     }
     const names = new KnownNames(services.tables, caller)
     const places = await placesOf(services, run, names, begun.lastRow)
-    const writer = await rowWriterOf(dry(services, asked), caller, asked, names, places)
+    const rowServices = { ...dry(services, asked), tables: recentRows(services.tables, clock) }
+    const writer = await rowWriterOf(rowServices, caller, asked, names, places)
     const rowImport = new RowImport(services, run, caller, columns, writer)
     const read = await rowImport.all(table, begun)
     const late = await lateErrors(services, run, caller, places)
     const hasReport = read.failed + late.length > 0 && !signal.aborted
-    if (hasReport) await writeReport(services, run.id, asked, table, late)
+    const reportBytes = hasReport ? await writeReport(services, run.id, asked, table, late) : undefined
     const { total: _total, ...counts } = withLate(read, late)
-    return { processed: counts.succeeded + counts.failed, result: { ...counts, hasReport } }
+    return {
+      processed: counts.succeeded + counts.failed,
+      result: { ...counts, hasReport, ...(hasReport && { reportBytes }) },
+    }
   } finally {
     await table.close()
   }
@@ -118,7 +123,7 @@ const withLate = (read: ImportReached, late: readonly ImportError[]): ImportReac
 const senderOf = async ({ tables, clock }: ImportRunServices, asked: ImportRequested): Promise<UserCaller> => {
   const caller = await callerNow(tables, asked.organizationId, asked.userId, clock.now())
   if (caller === undefined || !caller.permissions.has('import/data'))
-    throw new Failure('forbidden', { message: 'Whoever sent the file may not import any more.' })
+    throw new Failure('forbidden', { message: 'The user who sent the file may not import any more.' })
   assertMayWrite(caller, asked.type, asked.mapping)
   return caller
 }

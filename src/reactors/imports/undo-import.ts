@@ -1,21 +1,27 @@
+import { eventsOf } from '../../engines/event-log.ts'
+import { RECORD_STREAMS } from '../../features/data/events.ts'
 import { record } from '../../features/data/record.ts'
 import { RecordWriter } from '../../features/data/record-writer.ts'
 import { assertMayWrite } from '../../features/imports/import-form.ts'
 import type { ImportError, ImportUndoRequested, ImportUndoResult } from '../../features/imports/events.ts'
-import { IMPORT_UNDO, type ImportUndoRow, madeId } from '../../features/imports/views.ts'
+import { IMPORT, IMPORT_UNDO, type ImportUndoRow, madeId } from '../../features/imports/views.ts'
 import { task } from '../../features/tasks/task.ts'
 import { TaskWriter } from '../../features/tasks/task-writer.ts'
+import { TASK_STREAMS } from '../../features/tasks/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { idSource } from '../../kit/commands/ids.ts'
+import { loadState } from '../../kit/commands/load-state.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
+import { jobDecider } from '../../kit/jobs/life.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { callerNow } from '../callers/caller-now.ts'
 import { keptPages } from './pages.ts'
-import { undoRoutes } from './undo-routes.ts'
+import { undoChange } from './undo-changes.ts'
+import { isDeletedBy, undoRoutes } from './undo-routes.ts'
 
 type UndoServices = ResourceServices & { clock: Clock }
 
@@ -27,14 +33,15 @@ interface Reached extends ImportUndoResult {
   row: number
 }
 
-/** How imports are taken back: what each row made goes, unless somebody has changed it since. */
+/** How imports are taken back: what each row made goes, and what it changed is as it was, unless somebody has changed it since. */
 export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, ImportUndoRow> => ({
   kind: IMPORT_UNDO,
-  run: async (run) => {
+  run: async (begun) => {
+    const run = { ...begun, asked: { ...begun.asked, lastRow: await lastRowOf(services.log, begun.asked) } }
     const { asked, signal, cursor } = run
     const caller = await callerNow(services.tables, asked.organizationId, asked.userId, services.clock.now())
     if (caller === undefined)
-      throw new Failure('not_found', { message: 'Whoever asked for this is not there any more.' })
+      throw new Failure('not_found', { message: 'The user who asked for this is not there any more.' })
     assertMayWrite(caller, asked.type)
     let reached = (cursor as Reached | undefined) ?? (await begunWith(services, caller, run))
     while (reached.row < asked.lastRow && !signal.aborted) {
@@ -46,7 +53,13 @@ export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, I
   },
 })
 
-/** What was there before the import is not the import's to take away. */
+/** Where the import ended: one that was cancelled may have gone on for a while after its undo was asked for. */
+const lastRowOf = async (log: UndoServices['log'], { importId, lastRow }: ImportUndoRequested): Promise<number> => {
+  const { row } = (await loadState(log, IMPORT.stream(importId), jobDecider(IMPORT, importId))).state
+  return Math.max(lastRow, row?.result?.lastRow ?? 0)
+}
+
+/** Takes back what rows changed and where they stood in routes; what they made follows row by row. */
 const begunWith = async (
   services: UndoServices,
   caller: UserCaller,
@@ -55,12 +68,36 @@ const begunWith = async (
   const { importId, type, lastRow } = run.asked
   const isRoute = type === 'route'
   const reached: Reached = { row: isRoute ? lastRow : 0, undone: 0, kept: 0, errors: [] }
-  for await (const { changed } of keptPages(services.log, importId))
-    for (const { row, id } of changed) keep(reached, row, `${id} was there before and stays as it is`)
-  const origin = originOfUndo(services, caller, run)
-  const { removed, errors } = await undoRoutes(services, origin, run, importId)
+  for await (const { changed } of keptPages(services.log, importId)) {
+    const rowsOf = new Map<string, number[]>()
+    for (const { row, id } of changed) rowsOf.set(id, [...(rowsOf.get(id) ?? []), row])
+    await severalAtOnce(rowsOf, AT_ONCE, async ([id, rows]) => {
+      const change = { type, importId, undoId: run.id, id }
+      const undone = await undoChange(services, originOfUndo(services, caller, run), change)
+      if (undone === 'undone') reached.undone += rows.length
+      else if (undone !== 'nothing') for (const row of rows) keep(reached, row, undone.kept)
+    })
+  }
+  const { removed, errors } = await undoRoutes(services, originOfUndo(services, caller, run), run, importId)
   for (const { row, message } of errors) keep(reached, row, message)
-  return { ...reached, undone: isRoute ? removed : 0 }
+  reached.errors.sort((a, b) => a.row - b.row)
+  return { ...reached, undone: isRoute ? removed : reached.undone }
+}
+
+const streamOf = (type: ImportUndoRequested['type'], id: string): string =>
+  `${type === 'datasource' ? RECORD_STREAMS : TASK_STREAMS}${id}`
+
+const actorOf = (importId: string): string => `import:${importId}`
+
+/** Whether nobody but the import has written to what it made: a later row of it may have. */
+const isUntouched = async (
+  log: UndoServices['log'],
+  { importId, type }: ImportUndoRequested,
+  id: string,
+): Promise<boolean> => {
+  for await (const { metadata } of eventsOf(log, streamOf(type, id)))
+    if (metadata.actor !== actorOf(importId)) return false
+  return true
 }
 
 const originOfUndo = (
@@ -97,10 +134,16 @@ const undoRows = async (
   await severalAtOnce(rows, AT_ONCE, async (row) => {
     const made = madeId(asked.importId, asked.importedAt, row)
     const { state, version } = await loads.load(made)
-    if (state.status !== 'live') return
-    if (version > 1) return keep(reached, row, `${made} was changed since`)
+    if (state.status !== 'live') {
+      // An attempt before this one may have come further than it told.
+      const mayBeOwn = run.attempt > 1 && state.status === 'deleted'
+      if (mayBeOwn && (await isDeletedBy(services, streamOf(asked.type, made), run.id))) reached.undone++
+      return
+    }
+    if (version > 1 && !(await isUntouched(services.log, asked, made)))
+      return keep(reached, row, `${made} was changed since`)
     try {
-      await writes.delete(originOfUndo(services, caller, run), { id: made, expectedVersion: 1 })
+      await writes.delete(originOfUndo(services, caller, run), { id: made, expectedVersion: version })
       reached.undone++
     } catch (error) {
       if (!(error instanceof Failure) || error.status >= 500) throw error

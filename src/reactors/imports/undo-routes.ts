@@ -55,7 +55,8 @@ const remove = async (
   const { state, version } = await routingResult.writer(services).load(id)
   if (state.status === 'absent') return { removed: 0 }
   const removed = (state.first.values.taskIds as string[]).length
-  if (state.status === 'deleted') return { removed: (await isDeletedBy(services, id, run.id)) ? removed : 0 }
+  if (state.status === 'deleted')
+    return { removed: (await isDeletedBy(services, ROUTING_RESULT_STREAMS + id, run.id)) ? removed : 0 }
   const kept = `the routing result ${id} was changed since`
   if (version > 1) return { kept }
   try {
@@ -67,7 +68,8 @@ const remove = async (
   }
 }
 
-const isDeletedBy = async ({ log }: ResourceServices, id: string, undoId: string): Promise<boolean> => {
-  const [last] = await log.read(ROUTING_RESULT_STREAMS + id, 'end', 1, 'backwards')
+/** Whether the record of a stream, which is deleted, was deleted by this undo. */
+export const isDeletedBy = async ({ log }: ResourceServices, stream: string, undoId: string): Promise<boolean> => {
+  const [last] = await log.read(stream, 'end', 1, 'backwards')
   return last?.metadata.$correlationId === undoId
 }

@@ -25,7 +25,7 @@ interface Writing {
 
 /**
  * Writes the routing results that rows have given places in: one that was there is changed, others are made whole, so that
- * each is told of once. What is wrong by now refuses the rows that it concerns. Doing it again changes nothing.
+ * each is announced once. What is now wrong refuses the rows that it concerns. Doing it again changes nothing.
  */
 export const writeRoutes = async (
   services: ResourceServices,

@@ -2,14 +2,18 @@ import type { EventLog } from '../../engines/event-log.ts'
 import type { Mail } from '../../engines/mailer.ts'
 import { exportConfig } from '../../features/exports/export-config.ts'
 import type { ExportRequested } from '../../features/exports/events.ts'
-import { downloadPath, EXPORT, expiresAt } from '../../features/exports/views.ts'
-import { organization } from '../../features/identity/organization.ts'
+import { downloadPath, expiresAt } from '../../features/exports/download-link.ts'
+import { EXPORT } from '../../features/exports/views.ts'
+import { organization } from '../../features/identity/organizations/organization.ts'
+import type { UserRow } from '../../features/identity/users/user.ts'
+import { USERS_TABLE } from '../../features/identity/views.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { RowChange } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import { loadState } from '../../kit/commands/load-state.ts'
+import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -57,7 +61,8 @@ export const exportMail = async (
   const owner = await organization.writer(services).load(row.organizationId)
   if (config.state.status !== 'live' || owner.state.status !== 'live') return undefined
   const { name, settings } = owner.state.values
-  const language = (settings as JsonObject | undefined)?.language as string | undefined
+  const language =
+    (await languageOf(services, row.organizationId, to)) ?? (settings as JsonObject | undefined)?.language
   const view = {
     organization: String(name),
     config: String(config.state.values.name),
@@ -66,7 +71,23 @@ export const exportMail = async (
     oldEmail: '',
     newEmail: to,
   }
-  return { id, to, at, ...renderMail('export', language, view, publicUrl + downloadPath(keyring, row)) }
+  return {
+    id,
+    to,
+    at,
+    ...renderMail('export', language as string | undefined, view, publicUrl + downloadPath(keyring, row)),
+  }
+}
+
+/** That of the reader, where the organization has a user with this address. */
+const languageOf = async (
+  { tables }: ResourceServices,
+  organizationId: string,
+  email: string,
+): Promise<string | undefined> => {
+  const where = { emailKey: normalizeKey(email) }
+  const { rows } = await tables.find<UserRow>(USERS_TABLE, organizationId, { where, limit: 1 })
+  return rows[0]?.row.language as string | undefined
 }
 
 const requestedIn = async (log: EventLog, stream: string): Promise<ExportRequested | undefined> => {

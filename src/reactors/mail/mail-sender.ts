@@ -1,5 +1,5 @@
 import { WrongRevision } from '../../engines/event-log.ts'
-import type { UnverifiedMails } from '../../features/identity/unverified-mails.ts'
+import type { UnverifiedMails } from '../../features/identity/links/unverified-mails.ts'
 import type { Mailer, MailOutcome } from '../../engines/mailer.ts'
 import { encodeJson } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type RowChange } from '../../kernel/table.ts'
@@ -17,7 +17,7 @@ const SECOND_MS = 1_000
 export const MAIL_RETRY_MS = [10, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 24 * 3_600].map(
   (s) => s * SECOND_MS,
 )
-/** What came due meanwhile is looked for so often, also when nobody tells. */
+/** Time between looks for mails that came due, also when nothing signals any. */
 const LOOK_MS = SECOND_MS
 const AT_ONCE = 4
 const TOO_MANY: MailOutcome = {
@@ -100,7 +100,7 @@ export class MailSender {
 
   /** Counted at the first attempt, unless that was done when somebody asked for it. */
   private async isTooMany(to: string, { attempts, isCounted = false, subject }: OwedMailRow): Promise<boolean> {
-    if (attempts > 0 || isCounted || subject === undefined) return false
+    if (attempts > 0 || isCounted) return false
     return (await this.services.unverified.count(to, subject)) !== undefined
   }
 

@@ -1,5 +1,5 @@
 import { IDENTITY, type LinkIssued } from '../../features/identity/events.ts'
-import type { MailSubject } from '../../features/identity/unverified-mails.ts'
+import type { MailSubject } from '../../features/identity/links/unverified-mails.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
@@ -15,8 +15,7 @@ export type OwedMailRow = {
   part: 'link' | 'notice'
   /** Index of the address among those that an export is mailed to. */
   recipient?: number
-  /** Absent in rows of before there was a limit. */
-  subject?: MailSubject
+  subject: MailSubject
   /** Whether it may go was decided already. */
   isCounted?: boolean
   /** When the fact was logged, and when the mail is of no use any more; ms since the epoch. */

@@ -6,7 +6,7 @@ import { en } from './texts/en.ts'
 import type { MailKind, MailTexts, MailView } from './texts/mail-text.ts'
 import { pl } from './texts/pl.ts'
 
-/** Languages that mails are written in; whoever speaks another one gets English. */
+/** Languages that mails are written in; users of another one get English. */
 export const MAIL_LANGUAGES: { readonly [language: string]: MailTexts } = { en, de, pl, ar }
 
 const LAYOUT = `<!doctype html>

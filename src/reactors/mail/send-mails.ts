@@ -1,9 +1,9 @@
 import { EXPORT } from '../../features/exports/views.ts'
 import { FORGOTTEN_STREAMS, PASSWORD_FORGOTTEN, type PasswordForgotten } from '../../features/identity/events.ts'
-import { openForgotten } from '../../features/identity/forgotten.ts'
-import { newLink } from '../../features/identity/links.ts'
+import { openForgotten } from '../../features/identity/passwords/forgotten.ts'
+import { newLink } from '../../features/identity/links/links.ts'
 import { People } from '../../features/identity/people.ts'
-import { UnverifiedMails } from '../../features/identity/unverified-mails.ts'
+import { UnverifiedMails } from '../../features/identity/links/unverified-mails.ts'
 import type { Mailer, MailOutcome } from '../../engines/mailer.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
@@ -19,7 +19,7 @@ import { mailsOwedFor, OWED_MAILS } from './owed-mails.ts'
 /** The consumer, by its checkpoint. */
 export const MAIL = 'mail'
 
-/** Whoever forgot their password waits for an hour at most, as long as the link would hold. */
+/** Longest wait for a mail about a forgotten password: as long as its link would hold. */
 const FORGOTTEN_MAX_MS = 3_600_000
 
 export interface MailServices extends ResourceServices, Pick<Services, 'clock' | 'logger'> {
@@ -66,7 +66,7 @@ export const sendMails = async (services: MailServices) => {
 }
 
 /**
- * Whoever asked was answered before anybody looked whether there is such an identity. A link that would not be mailed is
+ * The request was answered before anybody looked whether there is such an identity. A link that would not be mailed is
  * not issued: it would end the one that was.
  */
 const issueReset = async (

@@ -80,7 +80,7 @@ class Comparison implements Pick<EventLog, 'append'> {
     this.partition = partition
     this.logged = logged
     this.next = logged.next()
-    this.next.catch(() => undefined) // told where it is awaited
+    this.next.catch(() => undefined) // reported where it is awaited
   }
 
   async append(

@@ -57,7 +57,7 @@ export type OrganizationOf = (organizationId: string) => number
 /**
  * Decides the points of one batch: for each tracker in `recordedAt` order, leaving out those that were ahead of the clock,
  * and those not newer than the last one that was logged before. Reads no clock; the same events give the same decisions.
- * With `pointsMax` only about so many from index `from` on; `next` is the index where it stopped.
+ * With `pointsMax` only about that many from index `from` on; `next` is the index where it stopped.
  */
 export const decideBatch = (
   state: MatcherState,
@@ -208,7 +208,7 @@ const decidePoint = (
   }
 }
 
-/** Asks the index, and compares what it says with what was said before. */
+/** Asks the index, and compares its answer with the one before. */
 const decideSlowly = (
   state: MatcherState,
   record: number,

@@ -147,7 +147,7 @@ const finished = (
   return { kind: 'tripFinished', _id: tripId(trackerId, startedAt), explicit, startedAt, finishedAt, distance, point }
 }
 
-/** Whether a tracker that is so far from its anchor now stopped there: it stayed near, or was silent too long to have left sooner. */
+/** Whether a tracker this far from its anchor stopped there: it stayed near, or was silent too long to have left sooner. */
 const hasStopped = (awayMeters: number, nearMs: number, silentMs: number, tripStopMs: number): boolean =>
   awayMeters <= REST_METERS
     ? nearMs > tripStopMs

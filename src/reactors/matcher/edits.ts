@@ -29,7 +29,7 @@ interface Edit {
   before: Fences
   after: Fences
   touched: ReadonlySet<number>
-  /** Of the transitions that it makes. */
+  /** Time of the transitions that it makes, ms since the epoch. */
   atMs: number
 }
 

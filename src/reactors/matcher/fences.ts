@@ -6,7 +6,7 @@ import { breathe } from '../../kernel/breath.ts'
 /** The part of a group that decides. */
 export interface GroupInForce {
   revision: number
-  /** Of the lane that its geofences are in: `maxAccuracy` in 0.01 m, -1 for none. */
+  /** Lane of its geofences: `maxAccuracy` in 0.01 m, -1 for none. */
   laneKey: number
   /** Fixes and milliseconds that must agree; absent: a change counts at once. */
   debounce?: { fixes: number; ms: number }

@@ -1,4 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
+import { StaleCommit } from '../../engines/table-store.ts'
 import type { LocationEntry } from '../../features/locations/events.ts'
 import { DECIDED, type Decided, PARTITION_TAKEN, transitionStream } from '../../features/transitions/events.ts'
 import { RUNNING_TRIPS } from '../../features/trips/views.ts'
@@ -37,6 +38,7 @@ const TAIL_EVENTS = 64
  */
 export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   readonly name = 'matcher'
+  onLost: PartitionConsumer<LocationEntry>['onLost']
   private readonly services: Pick<Services, 'log' | 'tables' | 'clock'>
   private readonly options: MatcherOptions
   private readonly book: FenceBook
@@ -59,7 +61,10 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     try {
       const loaded = await matcher.load()
       const onDecided = this.options.onDecided ?? (() => undefined)
-      const onFailure = (error: unknown): void => this.options.onFailure?.(partition, error)
+      const onFailure = (error: unknown): void => {
+        this.options.onFailure?.(partition, error)
+        if (outbox.failure !== undefined) this.onLost?.(partition)
+      }
       const outbox = new DecisionOutbox({ log, clock, partition, revision, onDecided, onFailure })
       matcher.begin(outbox, await lastDecision(log, partition))
       const running: Running = {
@@ -163,7 +168,10 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     running.cancelTimer ??= this.services.clock.after(SAVE_INTERVAL_MS, () => {
       running.cancelTimer = undefined
       if (running.saving !== undefined || !running.matcher.isDirty) return
-      this.saveNow(partition, running).catch((error: unknown) => this.options.onFailure?.(partition, error))
+      this.saveNow(partition, running).catch((error: unknown) => {
+        this.options.onFailure?.(partition, error)
+        if (error instanceof StaleCommit) this.onLost?.(partition)
+      })
     })
   }
 

@@ -62,22 +62,20 @@ export const encodePage = (state: MatcherState, page: number, revision: number):
   }
   row.trackers = bytesOf(trackers)
   const lanes = new Int32Array(records.length * RECORD_INTS)
-  const sets = new Map<string, number>()
+  const numbers = new SetNumbers()
   const organizationOf = ownersOf(row.laneCounts, trackers)
   records.forEach((record, i) => {
-    lanes.set(state.records.subarray(record * RECORD_INTS, (record + 1) * RECORD_INTS), i * RECORD_INTS)
-    const { fences } =
-      state.organizations[state.organizationIndexes.get(row.organizations[organizationOf[i]]) as number]
-    const set = state.records[record * RECORD_INTS + L_SET]
-    const ids = () =>
-      (fences.lane(state.records[record * RECORD_INTS + L_KEY])?.index.members(set) ?? []).map((number) =>
-        fences.numbers.idOf(number),
-      )
-    lanes[i * RECORD_INTS + L_SET] = numberOf(
-      sets,
-      `${organizationOf[i]}.${state.records[record * RECORD_INTS + L_KEY]}.${set}`,
-      () => row.sets.push(ids()),
-    )
+    const from = record * RECORD_INTS
+    const to = i * RECORD_INTS
+    for (let int = 0; int < RECORD_INTS; int++) lanes[to + int] = state.records[from + int]
+    const organization = organizationOf[i]
+    const key = state.records[from + L_KEY]
+    const set = state.records[from + L_SET]
+    lanes[to + L_SET] = numbers.of(organization, key, set, () => {
+      const { fences } = state.organizations[state.organizationIndexes.get(row.organizations[organization]) as number]
+      const members = fences.lane(key)?.index.members(set) ?? []
+      return row.sets.push(members.map((number) => fences.numbers.idOf(number)))
+    })
     const changes = state.pending.get(record)
     if (changes !== undefined) row.pending.push([i, changes])
     const attributes = state.attributes.get(record)
@@ -138,6 +136,18 @@ const setOf = (fences: Fences, key: number, ids: readonly string[]): number => {
 /** Index of the organization of each lane record. */
 const ownersOf = (laneCounts: readonly number[], trackers: Int32Array): number[] =>
   laneCounts.flatMap((count, index) => new Array<number>(count).fill(trackers[index * TRACKER_INTS + T_ORGANIZATION]))
+
+/** Numbers the sets of a page: by organization, lane and set, without a text for each of its records. */
+class SetNumbers {
+  private readonly lanes: Map<number, Map<number, number>>[] = []
+
+  of(organization: number, lane: number, set: number, push: () => number): number {
+    const lanes = (this.lanes[organization] ??= new Map())
+    let numbers = lanes.get(lane)
+    if (numbers === undefined) lanes.set(lane, (numbers = new Map()))
+    return numberOf(numbers, set, push)
+  }
+}
 
 /** The index that a key has in a list, which `push` makes longer when it has none. */
 const numberOf = <Key>(indexes: Map<Key, number>, key: Key, push: () => number): number => {

@@ -114,14 +114,12 @@ export class MatcherStore {
     this.saved.clear()
   }
 
-  /** Stores pages and what is named by the root, then the root with the checkpoint. */
+  /** Stores pages and what is named by the root, then the root, and the checkpoint with the last. */
   async commit(root: MatcherRoot, changes: readonly RowChange[], pages: ReadonlyMap<number, PageRow>): Promise<void> {
     const rows = [...changes, ...[...pages].map(([page, row]) => this.change(this.pageId(page), row))]
-    for (let from = 0; from < rows.length; from += ROWS_PER_COMMIT)
-      await this.owned?.commit(rows.slice(from, from + ROWS_PER_COMMIT))
-    const unneeded = this.unneeded.splice(0)
-    const last = [this.change('root', root), ...unneeded.map((id) => this.change(id, null))]
-    await this.owned?.commit(last, { [this.partition]: root.at })
+    const unneeded = this.unneeded.splice(0).map((id) => this.change(id, null))
+    const all = [...rows, this.change('root', root), ...unneeded]
+    await this.owned?.commitInParts(all, { [this.partition]: root.at }, ROWS_PER_COMMIT)
     this.running.stored()
   }
 

@@ -65,7 +65,7 @@ const checkType = async (services: CheckServices, event: RecordedEvent, signal: 
       invalidIds: await danglingIn(services, type, rows),
       isLast: page.next === null,
     }
-    // The same page of the same check is the same event, whoever repeats it.
+    // The same page of the same check is the same event, whichever process repeats it.
     const id = idFrom(RECORDS_CHECKED, dataTypeId, version, page.rows.at(0)?.id ?? '')
     const metadata = { organizationId, actor: `reactor:${CHECK_RECORDS}`, $causationId: event.id }
     await log.append(

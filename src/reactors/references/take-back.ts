@@ -14,7 +14,7 @@ import { type Deletion, deletionsOf, settled, type TakeOutServices } from './tak
 
 export const TAKE_BACK = 'take-back-deletions'
 
-/** At least so long after the tables have a deletion: they may be behind with what was appended right after it. */
+/** Shortest wait after the tables have a deletion: they may be behind with what was appended right after it. */
 const BEHIND_MS = 1_000
 /** Names that are tried for what is restored. */
 const NAMES_MAX = 20
@@ -73,14 +73,14 @@ const takeBack = async (services: TakeOutServices, { event, declaration }: Delet
     const how = { ...said, ...(shared.length > 0 && { shared }) }
     if (wrote !== undefined) logger.warn('a deletion was taken back: something came to name the record meanwhile', how)
   } catch (error) {
-    // What it names itself is gone by now: nobody but the office can say what is meant.
+    // What it names itself is gone: nobody but the office can say what is meant.
     if (!(error instanceof Failure) || error.status >= 500) throw error
     logger.error('a record that is named was deleted and cannot be restored', { ...said, error: error.message })
   }
 }
 
 /**
- * The record as it was, without the files that went with it. Where its name is another one's by now it has another one; any
+ * The record as it was, without the files that went with it. Where another one has taken its name it has another one; any
  * other value that only one may have it shares, and is listed as invalid. Where it is there again, or was erased, nothing
  * happens.
  */

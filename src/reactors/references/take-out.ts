@@ -24,7 +24,7 @@ export interface Deletion {
 }
 
 /**
- * Takes what was deleted out of the records that name it. Whoever deletes does so too, right away; this finishes it after
+ * Takes what was deleted out of the records that name it. The deletion does so too, right away; this finishes it after
  * a crash, where too many records name it for one request, and for records that came to name it at that very moment.
  */
 export const takeOutReferences = (services: TakeOutServices): Follower => {

@@ -49,7 +49,7 @@ export const completeResults = (services: CompleteServices): Follower => {
   }).start(services.tables)
 }
 
-/** Asks for the planning of a result, where whoever made the result did not come that far. */
+/** Asks for the planning of a result, where its maker did not come that far. */
 const ensureAsked = async (log: EventLog, event: RecordedEvent): Promise<void> => {
   const { values } = dataOf<ResourceData>(event)
   const { state, asked, taskIds } = values as unknown as RoutingValues

@@ -164,7 +164,7 @@ const originOf = (
   return { organizationId, now, ids, metadata: { organizationId, actor: `routing:${id}`, $correlationId: id } }
 }
 
-/** What has ended without a plan has failed; its tasks are free again. */
+/** A result without a plan at its end has failed; its tasks are free again. */
 const fail = async (
   { log, clock }: PlanServices,
   writer: RoutingWriter,

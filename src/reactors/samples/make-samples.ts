@@ -12,7 +12,7 @@ import type { Services } from '../../kit/services.ts'
 
 export const MAKE_SAMPLES = 'make-samples'
 
-/** Makes what a new organization tries the service with. It may be called again: what was made is not made anew. */
+/** Makes what a new organization tries the service with. It may be called again: nothing is made twice. */
 export type SampleMaker = (origin: WriteOrigin, hubId: string) => Promise<void>
 
 interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, 'log' | 'tables'> {

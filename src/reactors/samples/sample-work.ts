@@ -15,7 +15,7 @@ import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import type { SampleMaker } from './make-samples.ts'
 
 type WorkServices = ResourceServices & {
-  /** Waits for the tables: what is made next names what was made before. */
+  /** Waits for the tables: the next records name those made before. */
   settle: Settle
 }
 
@@ -62,7 +62,7 @@ const SAMPLES: readonly Sample[] = [
 ]
 
 /**
- * A data type with three customers around the hub, and a task at each, the first one assigned to whoever founded the
+ * A data type with three customers around the hub, and a task at each, the first one assigned to the founder of the
  * organization. What is there by its id is not made anew, and what was deleted stays so.
  */
 export const sampleWork =

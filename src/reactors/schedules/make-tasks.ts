@@ -93,15 +93,15 @@ export class ScheduledTasks {
       await this.schedules.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
         ...others,
         ...(notice !== undefined && { notice }),
-        // Whoever changed the schedule meanwhile has said when it is due.
+        // A change of the schedule meanwhile has set when it is due.
         ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
       }))
     }
   }
 
   /**
-   * Answers why none could be made, and none ever can be for this due time, or who was left out: whoever may not have the
-   * task by now keeps none of the others from it.
+   * Answers why none could be made, and none ever can be for this due time, or who was left out: assignees who may no
+   * longer have the task keep none of the others from it.
    */
   private async makeTask(origin: WriteOrigin, id: string, values: JsonObject): Promise<string | undefined> {
     const dueAt = String(values.nextAt)

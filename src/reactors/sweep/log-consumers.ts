@@ -2,7 +2,7 @@ import { locationStream } from '../../features/locations/events.ts'
 import type { Services } from '../../kit/services.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 
-/** Who must have applied a point before the location log may let go of it: one row for each name. */
+/** Consumers that must have applied a point before the location log may drop it: one row for each name. */
 export const LOG_CONSUMERS: TableDeclaration = { name: 'location_log_consumers', version: 1 }
 
 interface ConsumerRow extends Row {
@@ -26,7 +26,7 @@ export interface AbsentConsumer {
 type RegisterServices = Pick<Services, 'log' | 'tables' | 'clock' | 'logger' | 'partitions'>
 
 const SAY_MS = 60_000
-/** Whoever has said nothing for so long runs nowhere; clocks of processes may differ by less. */
+/** A consumer silent for this long runs nowhere; clocks of processes may differ by less. */
 const ABSENT_MS = 5 * SAY_MS
 
 /**
@@ -118,8 +118,7 @@ export class LogConsumers {
     return rows
   }
 
-  /** Of rows of before there was a time: it ran then. */
-  private runs({ runsAt = 0 }: ConsumerRow): boolean {
+  private runs({ runsAt }: ConsumerRow): boolean {
     return this.services.clock.now() - runsAt < ABSENT_MS
   }
 

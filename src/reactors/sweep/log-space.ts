@@ -9,7 +9,7 @@ export class LogSpace {
     this.services = services
   }
 
-  /** Called after a sweep. A log whose user may not do this is told of once, and not asked again. */
+  /** Called after a sweep. A log whose user may not do this is reported once, and not asked again. */
   async reclaim(): Promise<void> {
     const { log, logger } = this.services
     if (log.reclaim === undefined || this.isForbidden) return

@@ -3,9 +3,9 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 
-/** Files of one kind, and who refers to them. */
+/** Files of one kind, and what refers to them. */
 export interface FileOwner {
-  /** Of their keys. */
+  /** Prefix of their keys. */
   prefix: string
   /** Further beginnings of keys behind the prefix: one sweep need not look at all of them. Left out: it has no parts. */
   parts?: readonly string[]
@@ -23,7 +23,7 @@ interface SweepRow extends Row {
 const ROW = 'files'
 /** A file is put before what names it is written: a younger one may still be named. */
 const YOUNG_MS = 24 * 3_600_000
-/** A sweep begins no further part when it has looked at so many. */
+/** Files after which a sweep begins no further part. */
 const LOOKED_MAX = 20_000
 
 export interface SweepServices {

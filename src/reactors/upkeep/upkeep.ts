@@ -11,7 +11,7 @@ export const UPKEEP = 'upkeep'
 
 interface UpkeepAsked extends JobAsked {
   task: 'rebuild' | 'sweep' | 'forget'
-  /** Of the read model or consumer; empty for all. */
+  /** Name of the read model or consumer; empty for all. */
   name: string
 }
 

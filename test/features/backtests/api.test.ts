@@ -90,6 +90,8 @@ test('a job from its request to its end, for those who may read it', async (t) =
   await tell(_id, { kind: 'start', attempt: 1, at: 5 })
   t.match((await call('GET', `/${_id}`)).body.data, { status: 'processing' })
   t.match((await call('GET', 's?status=processing')).body, { data: [{ _id }], total: 1 })
+  t.match((await call('GET', `s?_id=${_id}`)).body, { data: [{ _id }], total: 1 })
+  t.match((await call('GET', `s?_id=${uuidOf('hub')}`)).body, { total: 0 })
   const colleague: UserCaller = { ...ownerOf(ORGANIZATION), hubIds: [uuidOf('hub')] }
   t.equal((await call('GET', `/${_id}`, { caller: colleague })).status, 404)
   t.equal((await call('DELETE', `/${_id}`, { caller: colleague })).status, 404)

@@ -26,7 +26,7 @@ test('a config runs by its schedule, and mails a link to the file', { timeout: 6
   const folder = folderOf(t)
   let service = await startService(folder)
   t.teardown(() => service.kill())
-  const { token } = await signUp(service)
+  const { token, hubId } = await signUp(service)
   const make = async (path: string, body: object): Promise<Json> =>
     (await ask(service, 'POST', path, { token, body })).data
   const get = async (path: string): Promise<Json> => (await ask(service, 'GET', path, { token })).data
@@ -69,6 +69,8 @@ test('a config runs by its schedule, and mails a link to the file', { timeout: 6
   })
 
   await t.test('its export stands in the log, and each address gets the path of the file', async (t) => {
+    const roleId = (await get('/roles?key=planner'))[0]._id
+    await make('/user', { name: 'Ada', email: 'ada@example.com', password: 'Correct-horse-8-battery', roleId, hubId: [hubId], language: 'pl' }) // biome-ignore format: one thing
     const { nextAt } = await dueSoon(service, token, id, ['ada@example.com', 'bob@example.com'])
     const [row] = await completed(1)
     t.match(row, { kind: 'data', format: 'csv', rows: 1, status: 'completed' })
@@ -79,6 +81,8 @@ test('a config runs by its schedule, and mails a link to the file', { timeout: 6
         .sort(),
       ['ada@example.com', 'bob@example.com'],
     )
+    const languages = mails().map(({ headers, html }) => [headers.to, /<html lang="(\w+)"/.exec(html)?.[1]])
+    t.same(languages.sort(), [['ada@example.com', 'pl'], ['bob@example.com', 'en']], 'each in the language of the reader') // biome-ignore format: one thing
     const [{ text, html }] = mails()
     t.notMatch(text + html, '007', 'the file is not mailed')
     const link = /https?:\S+\/api\/v3\/export-file\/\S+/.exec(text)?.[0] as string

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { azureIssuer } from '../../../src/features/identity/azure-provider.ts'
+import { azureIssuer } from '../../../src/features/identity/sign-in/azure-provider.ts'
 import { ADA, CALLBACK, openAzure, TENANT, withProvider } from '../../support/azure-world.ts'
 import { CLIENT, follow, type Lie, openLiar } from '../../support/oidc.ts'
 import { codeAt, enrol } from '../../support/second-factor.ts'
@@ -173,6 +173,34 @@ test('whoever begins while the provider is away sees a page that says so', async
     { status: 404, body: { code: 'not_found' } },
     'what is wrong for good is told as everywhere',
   )
+})
+
+test('an answer of the provider that does not end is cut off', async (t) => {
+  let sent = 0
+  let endless = '/.well-known/openid-configuration'
+  const liar = await openLiar(t, ADA, (path, response) => {
+    if (path !== endless) return false
+    sent = 0
+    const write = (): void => {
+      do sent += 65_536
+      while (response.write(' '.repeat(65_536)))
+    }
+    response.on('drain', write)
+    write()
+    return true
+  })
+  const { begin, back } = await openAzure(t, () => liar.issuer)
+  t.equal((await begin()).answer.status, 503)
+  // What lies in the buffers of both ends is told as sent.
+  t.ok(sent < 32 * 1024 * 1024, `${sent} bytes`)
+  for (endless of ['/token', '/jwks']) {
+    const { location, cookie } = await begin()
+    const asked = new URL(location).searchParams
+    liar.told.nonce = asked.get('nonce') ?? ''
+    const url = new URL(`${CALLBACK}?code=any&state=${asked.get('state')}`)
+    t.match(await back(url, cookie), { error: 'invalid_credentials' }, endless)
+    t.ok(sent > 0 && sent < 32 * 1024 * 1024, `${sent} bytes`)
+  }
 })
 
 test('the issuer is that of the tenant at Microsoft', async (t) => {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { LOGOS } from '../../../src/features/identity/logo-path.ts'
+import { LOGOS } from '../../../src/features/identity/organizations/logo-path.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
 import { fileOwners } from '../../../src/operations/file-owners.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'

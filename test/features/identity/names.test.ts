@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
-import { organization } from '../../../src/features/identity/organization.ts'
-import { user } from '../../../src/features/identity/user.ts'
+import { organization } from '../../../src/features/identity/organizations/organization.ts'
+import { user } from '../../../src/features/identity/users/user.ts'
 import { hub } from '../../../src/features/hubs/hub.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { Failure } from '../../../src/kernel/errors.ts'
-import { Passwords } from '../../../src/features/identity/passwords.ts'
+import { Passwords } from '../../../src/features/identity/passwords/passwords.ts'
 
 const guardOf = (network: string, isKnown = false) => ({
   network,

@@ -1,6 +1,6 @@
 import { test, type Test } from 'tap'
 import type { LinkKind } from '../../../src/features/identity/events.ts'
-import { isOpen, linkToken, newLink } from '../../../src/features/identity/links.ts'
+import { isOpen, linkToken, newLink } from '../../../src/features/identity/links/links.ts'
 import { formatTime } from '../../../src/kit/http/request-context.ts'
 import { ADA, withProvider } from '../../support/azure-world.ts'
 import { PASSWORD, type Session } from '../../support/open-identity.ts'

@@ -1,12 +1,12 @@
 import { test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
-import { role } from '../../../src/features/identity/role.ts'
+import { role } from '../../../src/features/identity/users/role.ts'
 import { anyObject, list, text } from '../../../src/kernel/schema.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { defineResource } from '../../../src/kit/resource/resource.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
-import { PERMISSIONS, PREDEFINED_ROLES } from '../../../src/features/identity/predefined-roles.ts'
+import { PERMISSIONS, PREDEFINED_ROLES } from '../../../src/features/identity/users/predefined-roles.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 
 test('the table holds together', async (t) => {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { Passwords } from '../../../src/features/identity/passwords.ts'
+import { Passwords } from '../../../src/features/identity/passwords/passwords.ts'
 import { openIdentity, PASSWORD } from '../../support/open-identity.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { identity } from '../../../src/features/identity/identity.ts'
-import { linkToken } from '../../../src/features/identity/links.ts'
+import { linkToken } from '../../../src/features/identity/links/links.ts'
 import { openMailbox } from '../../support/mailbox.ts'
 import { issuedToken, openIdentity, PASSWORD } from '../../support/open-identity.ts'
 import { enrol } from '../../support/second-factor.ts'

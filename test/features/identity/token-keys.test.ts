@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createSigner } from 'fast-jwt'
 import { test } from 'tap'
-import { Tokens } from '../../../src/features/identity/tokens.ts'
+import { Tokens } from '../../../src/features/identity/sessions/tokens.ts'
 import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
 import { folderOf } from '../../support/folder-of.ts'
 

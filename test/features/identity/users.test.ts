@@ -361,7 +361,8 @@ test('a hub in use and the last hub stay; vehicles belong to hubs', async (t) =>
   const owner = await signup()
   const stranger = await signup()
   const [hubId] = owner.body.data.hubId
-  t.equal((await owner.call('DELETE', `/hub/${hubId}`)).status, 409)
+  const last = await owner.call('DELETE', `/hub/${hubId}`)
+  t.match(last, { status: 409, body: { errors: [{ path: '/organization', message: 'needs at least one hub' }] } })
   const hub = (await owner.call('POST', '/hub', { name: 'Two', lat: 0, lng: 0, address: 'Here' })).body.data
   const van = await owner.call('POST', '/vehicle', {
     name: 'Van',

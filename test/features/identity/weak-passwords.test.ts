@@ -1,5 +1,5 @@
 import { test, type Test } from 'tap'
-import { PasswordStrength } from '../../../src/features/identity/password-strength.ts'
+import { PasswordStrength } from '../../../src/features/identity/passwords/password-strength.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { issuedToken, openIdentity, PASSWORD } from '../../support/open-identity.ts'
 

@@ -8,6 +8,10 @@ const RECORDS = 4_000
 const RECORD_KILLS = 5
 const VISITS = 1_200
 const VISIT_KILLS = 4
+const UNDONE = 2_000
+/** Of those so many were there before. */
+const KNOWN = 300
+const UNDO_KILLS = 4
 /** Each of so many rows is refused. */
 const BAD_EVERY = 97
 
@@ -21,14 +25,18 @@ const open = async (t: Test) => {
   const get = (path: string): Promise<Json> => ask(world.service, 'GET', path, { token })
   const running = async (id: string): Promise<boolean> =>
     ['queued', 'processing'].includes((await get(`/import-monitoring/${id}`)).data.status)
-  /** Kills the service when `count` reaches each of the numbers, as long as the import runs; answers how often. */
-  const killAt = async (id: string, rows: readonly number[], count: () => Promise<number>): Promise<number> => {
+  /** Kills the service when `count` reaches each of the numbers, as long as the job runs; answers how often. */
+  const killAt = async (
+    isGoingOn: () => Promise<boolean>,
+    rows: readonly number[],
+    count: () => Promise<number>,
+  ): Promise<number> => {
     let kills = 0
     for (const row of rows) {
       let isRunning = true
       await until(`row ${row}`, async () => {
         if ((await count()) >= row) return true
-        isRunning = await running(id)
+        isRunning = await isGoingOn()
         return !isRunning
       })
       if (!isRunning) return kills
@@ -40,7 +48,7 @@ const open = async (t: Test) => {
   }
   const report = async (id: string): Promise<string> =>
     (await call(world.service, 'GET', `/import-monitoring/${id}/report`, { token })).text
-  return { world, token, hubId, make, get, killAt, report }
+  return { world, token, hubId, make, get, running, killAt, report }
 }
 
 /** The first row is among them, so that even the fastest import is killed once. */
@@ -61,7 +69,7 @@ test('an import of records that is killed at random rows makes what an undisturb
   timeout: 900_000,
 }, async (t) => {
   const random = freshlySeeded(t)
-  const { world, token, make, get, killAt, report } = await open(t)
+  const { world, token, make, get, running, killAt, report } = await open(t)
   const fields = [
     { name: 'number', type: 'text' },
     { name: 'price', type: 'number' },
@@ -75,7 +83,7 @@ test('an import of records that is killed at random rows makes what an undisturb
   const sent = await sendFile(world.service, token, csv, { type: 'datasource', dataTypeId: stormy })
   const id = sent.json.data._id
   const made = async (): Promise<number> => (await get(`/data?dataTypeId=${stormy}&limit=1`)).total
-  const kills = await killAt(id, drawn(random, RECORD_KILLS, RECORDS), made)
+  const kills = await killAt(() => running(id), drawn(random, RECORD_KILLS, RECORDS), made)
   t.comment(`killed ${kills} times`)
   t.ok(kills > 0, 'it was killed')
   const survived = await ended(world.service, token, id)
@@ -89,7 +97,7 @@ test('an import of records that is killed at random rows makes what an undisturb
 
 test('an import of visits that is killed at random rows gives each task one place', { timeout: 900_000 }, async (t) => {
   const random = freshlySeeded(t)
-  const { world, token, hubId, make, get, killAt } = await open(t)
+  const { world, token, hubId, make, get, running, killAt } = await open(t)
   const flow = await make('/flow', { name: 'Round trip', steps: [{ id: 's', name: 'S', components: [] }] })
   await make('/vehicle', { name: 'Van', hubId })
   const csvOf = (name: string): string => {
@@ -103,7 +111,7 @@ test('an import of visits that is killed at random rows gives each task one plac
   const id = sent.json.data._id
   const before = undisturbed.succeeded
   const made = async (): Promise<number> => (await get(`/tasks?flowId=${flow._id}&limit=1`)).total - before
-  const kills = await killAt(id, drawn(random, VISIT_KILLS, VISITS), made)
+  const kills = await killAt(() => running(id), drawn(random, VISIT_KILLS, VISITS), made)
   t.comment(`killed ${kills} times`)
   t.ok(kills > 0, 'it was killed')
   t.same(counts(await ended(world.service, token, id)), counts(undisturbed))
@@ -125,4 +133,37 @@ test('an import of visits that is killed at random rows gives each task one plac
     )
   }
   t.same(await routesOf('storm'), await routesOf('calm'))
+})
+
+test('an undo that is killed at random rows takes each row back, and counts it once', {
+  timeout: 900_000,
+}, async (t) => {
+  const random = freshlySeeded(t)
+  const { world, token, make, get, killAt } = await open(t)
+  const fields = [
+    { name: 'number', type: 'text' },
+    { name: 'price', type: 'number' },
+  ]
+  const dataTypeId = (await make('/data-type', { name: 'Undone', primaryKey: 'number', fields }))._id
+  const csvOf = (rows: number, price: number): string =>
+    `number,price\n${Array.from({ length: rows }, (_, i) => `n${i},${price}`).join('\n')}\n`
+  const form = { type: 'datasource', dataTypeId, mode: 'upsert' }
+  await imported(world.service, token, csvOf(KNOWN, 1), form)
+  const { _id: id, succeeded } = await imported(world.service, token, csvOf(UNDONE, 2), form)
+  t.equal(succeeded, UNDONE)
+  const left = async (): Promise<number> => (await get(`/data?dataTypeId=${dataTypeId}&limit=1`)).total
+  await until('all rows', async () => (await left()) === UNDONE)
+  await ask(world.service, 'POST', `/import-monitoring/${id}/undo`, { token })
+  const isGoingOn = async (): Promise<boolean> => (await get(`/import-monitoring/${id}`)).data.undoneAt === undefined
+  const kills = await killAt(isGoingOn, drawn(random, UNDO_KILLS, UNDONE - KNOWN), async () => UNDONE - (await left()))
+  t.comment(`killed ${kills} times`)
+  t.ok(kills > 0, 'it was killed')
+  await until('the end of the undo', async () => !(await isGoingOn()))
+  t.same((await get(`/import-monitoring/${id}`)).data.undo, { undone: UNDONE, kept: 0, errors: [] })
+  await until('the rows', async () => (await left()) === KNOWN)
+  const rows = await allPages(world.service, `/data?dataTypeId=${dataTypeId}`, token)
+  t.ok(
+    rows.every(({ values }: Json) => values.price === 1),
+    'what was there has its values back',
+  )
 })

@@ -118,6 +118,8 @@ test('they are heard live by their reader alone, with the read mark, and by sinc
   await until('it is heard', () => adas.events().length === 1)
   const shown = (await ada.call('GET', '/notifications')).body.data[0]
   t.same(adas.events()[0].event, shown, 'as its GET answers it')
+  t.match((await ada.call('GET', `/notifications?_id=${id}`)).body, { total: 1, data: [{ _id: id }] })
+  t.match((await ada.call('GET', `/notifications?_id=${shown.automationId}`)).body, { total: 0 })
   const read = (await ada.call('POST', `/notification/${id}/read`)).body.data
   await ada.call('POST', `/notification/${id}/read`)
   await tell('two')

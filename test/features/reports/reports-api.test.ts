@@ -181,8 +181,25 @@ test('whoever leaves ends the question, and a fleet is never asked for at once',
       }
     },
   }
-  const { insert, ask } = await openReports(t, { history: counted }, history)
+  const { insert, ask, open: begin } = await openReports(t, { history: counted }, history)
   await insert(demoTrace())
+  for (const report of ['summary?per=day&', 'stops?minSeconds=60&', 'speeding?speedLimit=1&']) {
+    const gone = new AbortController()
+    const { stream } = await begin(`${report}${DEMO}&format=ndjson`, gone.signal)
+    let bytes = 0
+    let begun = Number.NaN
+    for await (const chunk of stream ?? []) {
+      bytes += chunk.length
+      if (bytes === 0 || gone.signal.aborted) continue
+      begun = asked
+      gone.abort(new Error('the client left'))
+    }
+    t.equal(open, 0, `${report} leaves no question open`)
+    t.ok(asked <= begun + 1, `and asks no further: ${begun}, ${asked}`)
+    const left = asked
+    await ask(`${report}${DEMO}&format=ndjson`)
+    t.ok(asked - left > begun - left + 2, `a whole answer takes ${asked - left} questions`)
+  }
   const before = asked
   await ask(`summary?${DEMO}&per=total&limit=5`)
   t.equal(open, 0)

@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import { openIdentity, type Session } from '../../support/open-identity.ts'
 import { enrol } from '../../support/second-factor.ts'
+import { until } from '../../support/service.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -172,8 +173,7 @@ test('a change of role, hubs or existence is told to open connections, and is wh
   const before = told()
   t.equal((await owner.call('DELETE', `/service-account/${_id}`)).status, 200)
   t.equal((await asProgram('GET', '/teams')).status, 401)
-  for (let tries = 0; told() === before && tries < 500; tries++) await new Promise((done) => setTimeout(done, 10))
-  t.ok(told() > before, 'sockets hear of it')
+  await until('sockets to hear of it', () => told() > before)
 })
 
 test('no second factor is asked of a program', async (t) => {

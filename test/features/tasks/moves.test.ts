@@ -42,6 +42,7 @@ test('a task that is over is done again by whoever may still have it, with what 
     for (const what of ['At', 'By', 'Place']) t.equal(again.body.data[name + what], undefined, name + what)
   t.equal((await move(_id, 'start', {}, ada.session)).status, 200, 'it can be started')
   await move(_id, 'cancel', { reason: 'Rain' })
+  t.equal((await move(_id, 'move', { hubId })).status, 409, 'nor does it move to the hub where it is')
   await owner.call('PATCH', `/user/${ada.id}`, { hubId: [other] })
   t.match((await move(_id, 'reopen')).body.data, {
     state: 'assigned',

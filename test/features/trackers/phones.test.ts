@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { phoneTrackerIdOf } from '../../../src/features/trackers/declaration.ts'
 import { TRACKER } from '../../../src/features/trackers/events.ts'
+import { trackerLookups } from '../../../src/features/trackers/views.ts'
 import { appendFacts } from '../../../src/kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../../src/kit/commands/ids.ts'
 import { until } from '../../support/service.ts'
@@ -108,4 +109,19 @@ test('a field user reads their own phone and where it is, and of no other tracke
   const program = { ...field, isService: true as const }
   for (const path of ['/trackers', `/tracker/${own}`, '/live-positions'])
     t.equal((await call('GET', path, undefined, program)).status, 403, `${path} by a program`)
+})
+
+test('trackers of a hub are its own and the phones of users who have it', async (t) => {
+  const { call, put, connect, clock, known, tables } = await openTrackers(t)
+  await put('hub', HUB, { name: 'One', lat: 1, lng: 1 })
+  await put('user', ADA, { name: 'Ada', hubId: [HUB, OTHER_HUB] })
+  const phone = connect(userCaller({ userId: ADA, permissions: new Set() }))
+  phone.send([{ recordedAt: clock.now() - 1000, lat: 1, lng: 1 }])
+  await phone.until(() => phone.acked === 1)
+  await known.listed()
+  const made = async (body: object) => (await call('POST', '/tracker', { kind: 'device', ...body })).body.data._id
+  const [unit, loose] = [await made({ name: 'Unit', hubId: HUB }), await made({ name: 'Loose' })]
+  const { trackersOf } = trackerLookups(tables)
+  t.same(await trackersOf(ORG, 'hubIds', HUB), [phoneTrackerIdOf(ADA), unit].sort())
+  t.same(await trackersOf(ORG, 'hubIds', [OTHER_HUB, 'null']), [phoneTrackerIdOf(ADA), loose])
 })

@@ -134,6 +134,8 @@ test('trips are listed newest first, filtered, paged, and read by id', async (t)
     [`userId=${userId}&vehicleId=${vehicleId}`, 1],
     [`vehicleId=${vehicleId}&trackerId=${mine}`, 0],
     [`vehicleId=${userId}`, 0],
+    [`_id=${body.data[0]._id},${body.data[2]._id}`, 2],
+    [`_id=${vehicleId}`, 0],
   ] as const)
     t.match((await call('GET', `/trips?${query}`, { caller })).body, { total }, query)
   t.match(await call('GET', '/trips?userId=me', { caller }), { status: 400, body: { errors: [{ path: '/userId' }] } })

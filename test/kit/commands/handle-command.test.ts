@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import type { EventLog } from '../../../src/engines/event-log.ts'
 import { openLmdbEventLog } from '../../../src/engines/lmdb-log/lmdb-log.ts'
 import { Failure } from '../../../src/kernel/errors.ts'
 import type { Fact } from '../../../src/kernel/event.ts'
@@ -59,4 +60,22 @@ test('a repeated request is answered what it left, however much others have chan
   t.match(first, { state: 'mine', version: 4 })
   t.equal(await log.head('board-1'), 603)
   await t.rejects(write('another', refuse, true), { code: 'forbidden' }, 'what was not done before is decided')
+})
+
+test('a stream that is said to be new is not read first, and what others wrote to it meanwhile is found by the append', async (t) => {
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  t.teardown(() => log.close())
+  let reads = 0
+  const counting: EventLog = Object.assign(Object.create(log) as EventLog, {
+    append: log.append.bind(log),
+    read: (...args: Parameters<EventLog['read']>) => {
+      reads += 1
+      return log.read(...args)
+    },
+  })
+  const open = () => handleCommand(counting, 'door-2', door, {}, { ids: idSource(1_000), metadata: {}, isNew: true })
+  t.match(await open(), { state: true, version: 1 })
+  t.equal(reads, 0)
+  await t.rejects(open(), { code: 'conflict' }, 'it is decided again on what is there')
+  t.equal((await log.read('door-2', 0, 10)).length, 1)
 })

@@ -153,6 +153,21 @@ test('whoever ends hands over at the next glance of the others, before they woul
   await until('all to be taken', () => a.has.size === NAMES.length)
 })
 
+test('whoever ends leaves everything at once where another process can take it, and nothing before its turn where none can', async (t) => {
+  const tables = await open(t)
+  const a = await openNode(t, tables, 'a')
+  await a.joining
+  a.owners.leaveAll()
+  await a.owners.borrow([], async () => undefined)
+  t.equal(a.has.size, NAMES.length, 'nobody else is there')
+  const b = await openNode(t, tables, 'b')
+  await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
+  b.owners.leaveAll()
+  await pass([a], 'what b had, before any of its roles is closed', () => a.has.size === NAMES.length)
+  t.equal(b.has.size, 0)
+  await b.close()
+})
+
 test('what is borrowed is left by whoever has it, and goes back', async (t) => {
   const tables = await open(t)
   const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]

@@ -3,6 +3,7 @@ import { openGappedLog } from '../../support/gapped-log.ts'
 import { encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import { defer } from '../../../src/kit/consumers/deferred.ts'
+import { ConsumerTurn } from '../../../src/kit/consumers/consumer-turn.ts'
 import { FedConsumer, type PartitionConsumer } from '../../../src/kit/consumers/partition-consumer.ts'
 import { until } from '../../support/service.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
@@ -276,7 +277,7 @@ test('a consumer stops when what it loads has ended, which would bring back what
     },
   }
   const options = { log, logger: keepErrors(failures), streamOf: () => STREAM, decode: () => 0 }
-  const fed = new FedConsumer<number>(options, 0, consumer, -1)
+  const fed = new FedConsumer<number>(options, 0, consumer, -1, new ConsumerTurn())
   const { revision } = await append()
   fed.start(revision)
   await until('it to be loaded anew', () => loads === 1)
@@ -369,4 +370,97 @@ test('nothing is followed that was still being looked up when the feed was close
   head.resolve(-1)
   await t.rejects(adding, { message: 'the feed is closed' })
   t.equal(following.begun, 0)
+})
+
+test('what another owner took is loaded anew though no entry comes, while it is still ours', async (t) => {
+  const { feed, appendOwn, failures } = await open(t)
+  const taken = collector('taken')
+  let isOurs = false
+  let loads = 0
+  taken.load = async () => (loads++ === 0 ? -1 : 0)
+  await feed.add(taken, 0, async () => isOurs)
+  await appendOwn()
+  await until('the first entry', () => taken.seen.length === 1)
+  taken.onLost?.(0)
+  await until('it to be refused', () => failures.some((one) => JSON.stringify(one).includes('another process has')))
+  t.equal(loads, 1, 'whoever has it now is left alone')
+  isOurs = true
+  await until('it to be loaded', () => loads === 2)
+  await appendOwn()
+  await until('what comes then', () => taken.seen.length === 2)
+  t.same(taken.seen, [0, 1], 'and nothing twice')
+})
+
+/** Consumers of several partitions that say what they handle, in the order in which they do. */
+const ofPartitions = async (
+  t: Test,
+  partitions: readonly number[],
+  handleOf: (name: string) => void | Promise<void>,
+) => {
+  const { log, feed, failures } = await open(t)
+  const order: string[] = []
+  const consumers = ['first', 'second'].map(
+    (name): PartitionConsumer<number> => ({
+      name,
+      load: async () => -1,
+      handle: (entry, partition) => {
+        order.push(`${name} ${partition} ${entry}`)
+        return handleOf(`${name} ${partition} ${entry}`)
+      },
+    }),
+  )
+  for (const partition of partitions) for (const consumer of consumers) await feed.add(consumer, partition)
+  let made = 0
+  /** One entry for each partition, offered together. */
+  const beat = async (n: number): Promise<void> => {
+    const appended = await Promise.all(
+      partitions.map((partition) => {
+        const id = `00000000-0000-7000-9000-${String(made++).padStart(12, '0')}`
+        const event = { id, type: 'x', data: encodeJson({ n }), isJson: true, metadata: {} }
+        return log.append(`locations-${partition}`, [event], 'any')
+      }),
+    )
+    for (const [i, { revision }] of appended.entries()) feed.offer(partitions[i], revision, 0, n)
+  }
+  return { feed, order, beat, failures }
+}
+
+test('what several partitions got together is handled in one turn, consumer by consumer', async (t) => {
+  const { order, beat } = await ofPartitions(t, [0, 1, 2], () => undefined)
+  await beat(0)
+  await until('the beat to be handled', () => order.length === 6)
+  await beat(1)
+  await until('the next one to be handled', () => order.length === 12)
+  t.same(order.slice(6), ['first 0 1', 'first 1 1', 'first 2 1', 'second 0 1', 'second 1 1', 'second 2 1'])
+})
+
+test('a partition that takes long or fails in a turn holds up no other, and goes on where it was', async (t) => {
+  const long = defer()
+  let isFailing = true
+  const { feed, order, beat, failures } = await ofPartitions(t, [0, 1, 2], (what) => {
+    if (what === 'first 0 1') return long.promise
+    if (what === 'first 1 1' && isFailing) {
+      isFailing = false
+      throw new Error('for once')
+    }
+  })
+  await beat(0)
+  await until('the beat to be handled', () => order.length === 6)
+  await beat(1)
+  await beat(2)
+  await until('all others to be handled', () => order.filter((what) => what.endsWith('2')).length >= 4)
+  t.notOk(order.includes('first 0 2'), 'what is under way comes first')
+  long.resolve()
+  await until('everything to be handled', async () => (await feed.lags(0)).every(({ events }) => events === 0))
+  for (const partition of [0, 2]) {
+    const seen = order.filter((what) => what.startsWith(`first ${partition}`))
+    t.same(
+      seen,
+      [0, 1, 2].map((n) => `first ${partition} ${n}`),
+    )
+  }
+  // From its checkpoint, as after any failure.
+  const seen = order.filter((what) => what.startsWith('first 1'))
+  t.same(seen, ['first 1 0', 'first 1 1', 'first 1 0', 'first 1 1', 'first 1 2'])
+  t.match(failures, [{ error: 'Error: for once' }])
 })

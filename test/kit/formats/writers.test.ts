@@ -6,6 +6,7 @@ import { columnName } from '../../../src/kit/formats/column-name.ts'
 import { csvWriter } from '../../../src/kit/formats/csv-writer.ts'
 import { geojsonWriter, gpxWriter, jsonWriter } from '../../../src/kit/formats/feature-writers.ts'
 import { cellOf, type TableWriter, type WrittenCell, writeTable } from '../../../src/kit/formats/table-writer.ts'
+import { xlsxInThread } from '../../../src/kit/formats/xlsx-thread.ts'
 import { xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
 import { ZonedTime } from '../../../src/kit/formats/zoned-time.ts'
 
@@ -61,6 +62,28 @@ t.test('xlsx: rows beyond a sheet go on in the next one', async (t) => {
   t.same(
     found.map(({ n }) => n),
     [0, 1, 2, 3, 4, 5, 6],
+  )
+})
+
+t.test('xlsx, in the thread: workbooks at the same time, one given up, a cell that nobody can write', async (t) => {
+  const numbers = (from: number): WrittenCell[][] => Array.from({ length: 300 }, (_, i) => [from + i])
+  const given = xlsxInThread({ header: ['n'], sheet: 'Given up' })
+  await given.start()
+  const inThread = (from: number): Promise<Buffer> =>
+    bytesOf(xlsxInThread({ header: ['n'], sheet: 'S' }), numbers(from), numbers(from + 300))
+  const books = await Promise.all([inThread(0), inThread(10_000), given.rows(numbers(0))])
+  given.close?.()
+  await t.rejects(given.rows(numbers(0)) as Promise<unknown>, TypeError, 'it is gone')
+  for (const [i, from] of [0, 10_000].entries()) {
+    const found = utils.sheet_to_json<{ n: number }>(read(books[i]).Sheets.S)
+    t.same([found.length, found[0].n, found[599].n], [600, from, from + 599])
+  }
+  const zoneless = xlsxInThread({ header: ['n'], sheet: 'S', timeZone: 'Mars/Olympus' })
+  await t.rejects(bytesOf(zoneless, numbers(0)), RangeError)
+  t.same(
+    read(await bytesOf(xlsxInThread({ header: HEADER, sheet: 'T' }), ROWS)).SheetNames,
+    ['T'],
+    'the thread goes on',
   )
 })
 

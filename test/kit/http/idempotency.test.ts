@@ -7,6 +7,7 @@ import { RowsOverlay } from '../../../src/kit/consumers/projection-overlay.ts'
 import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { until } from '../../support/service.ts'
 
 const request = { key: 'k', caller: 'user:org:one', operationId: 'createHub', fingerprint: 'body' }
 const answer: KeptAnswer = { status: 201, headers: { etag: '"1"' }, body: '{"status":true,"secret":"wonderful"}' }
@@ -110,12 +111,15 @@ test('a life that ended between its claim of the next attempt and its row blocks
 })
 
 test('a run that is alive is not taken over, however long it takes', async (t) => {
-  const { idempotency, otherNode, clock } = await setUp(t)
+  const { idempotency, otherNode, clock, tables } = await setUp(t)
   const run = asRun(await idempotency.begin(request))
   for (let minute = 0; minute < 5; minute++) {
     for (let beat = 0; beat < 3; beat++) {
       clock.advance(20_000)
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await until('a mark of life', async () => {
+        for await (const { row } of tables.scanAll('idempotency')) return row.aliveAt === clock.now()
+        return false
+      })
     }
     await t.rejects(otherNode.begin(request), { code: 'in_progress' })
   }

@@ -149,6 +149,22 @@ test('cancelling aborts the run wherever it is, keeps the record, and what it ha
   )
 })
 
+test('a job that fails again and again ends by what it failed with: a full disk, say', async (t) => {
+  const message = 'The disk for files is full; try again later.'
+  const { start, ask, rowOf, runs, clock } = await open(t, async () => {
+    throw new Failure('engine_down', { message })
+  })
+  await ask('one')
+  await start()
+  await until('its end', async () => {
+    clock.advance(120_000)
+    return (await rowOf('one'))?.status === 'failed'
+  })
+  t.equal(runs.length, 3)
+  const error = { code: 'engine_down', message: `It was begun 3 times and never came to its end. ${message}` }
+  t.match(await rowOf('one'), { error })
+})
+
 test('deleting ends a run, lets go of what it stored, and leaves what those who watch it are told', async (t) => {
   const { start, ask, tell, rowOf, runs, released, log, typesOf } = await open(t, held().doing)
   const runner = await start()
@@ -230,7 +246,7 @@ test('what fails for now is tried again; what gets nowhere, or cannot succeed, f
     clock.advance(120_000)
     return (await rowOf('one'))?.status === 'failed'
   })
-  t.match(await rowOf('one'), { attempt: 3, error: { code: 'internal', message: /begun 3 times/ } })
+  t.match(await rowOf('one'), { attempt: 3, error: { code: 'engine_down', message: /begun 3 times/ } })
   t.equal(failures.length, 3)
   t.ok(released.includes('one'))
   act.doing = async () => {
@@ -269,7 +285,7 @@ test('organizations take turns, one job of each runs at a time, and a bounded nu
   t.same(order(), ['a1', 'b1'])
   await ask('c1', 'c')
   await ask('d1', 'd')
-  await until('the runner knows', async () => (await tables.get(JOB_RUNS.name, JOBS, 'd1')) !== undefined)
+  await until('the runner knows', async () => (await tables.get(JOB_RUNS.name, JOBS, COUNT.stream('d1'))) !== undefined)
   t.equal(runner.runningCount, 2, 'two at a time')
   go('a1')
   await until('the next', () => runs.length === 3)
@@ -325,11 +341,12 @@ test('more than an organization may have waiting are 429, more than all together
   await ask('b1', 'b')
   await start()
   await isNow('b1', 'processing')
-  await t.rejects(places.keep('c', 'c1'), { code: 'overloaded', details: { retryAfterSeconds: 60 } })
+  await t.rejects(places.keep('b', 'b2'), { code: 'overloaded', details: { retryAfterSeconds: 60 } })
+  await places.keep('c', 'c1') // nothing of theirs waits: others do not keep them out
   await places.keep('a', 'a1')
   await tell('a3', { kind: 'cancel', organizationId: 'a', at: 1 })
   await until('there is room again', () =>
-    places.keep('c', 'c1').then(
+    places.keep('b', 'b2').then(
       () => true,
       () => false,
     ),

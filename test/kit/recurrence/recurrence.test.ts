@@ -134,6 +134,32 @@ test('a rule that would count for ever is refused', async (t) => {
   t.same(duesAfter(rule('FREQ=HOURLY;COUNT=10000'), Date.parse('2026-01-01'), 1), [], 'it has ended long ago')
 })
 
+test('a rule of minutes is due as the RFC lists it, five minutes apart at least', async (t) => {
+  const timeZone = 'America/New_York'
+  const timesOf = (rrule: string, count = 10): string => {
+    const rule: Recurrence = { rrule, timeZone, startTime: '1997-09-02T13:00:00Z' }
+    t.equal(recurrenceFault(rule), undefined, rrule)
+    return duesAfter(rule, 0, count)
+      .map((at) => wall(at, timeZone).slice(8))
+      .join(', ')
+  }
+  t.equal(timesOf('FREQ=MINUTELY;INTERVAL=15;COUNT=6'), '02 09:00, 02 09:15, 02 09:30, 02 09:45, 02 10:00, 02 10:15')
+  t.equal(timesOf('FREQ=MINUTELY;INTERVAL=90;COUNT=4'), '02 09:00, 02 10:30, 02 12:00, 02 13:30')
+  const hours = Array.from({ length: 8 }, (_, i) => i + 9)
+  const days = ['02', '03'].flatMap((day) =>
+    hours.flatMap((hour) => ['00', '20', '40'].map((minute) => `${day} ${String(hour).padStart(2, '0')}:${minute}`)),
+  )
+  t.equal(timesOf(`FREQ=MINUTELY;INTERVAL=20;BYHOUR=${hours.join()}`, 48), days.join(', '))
+  const rare: Recurrence = {
+    rrule: 'FREQ=MINUTELY;INTERVAL=11;BYDAY=MO;BYHOUR=9',
+    timeZone: 'UTC',
+    startTime: '1997-09-02T13:00:00Z',
+  }
+  const [late] = duesAfter(rare, Date.parse('2026-11-24T00:00:00Z'), 1)
+  t.equal(new Date(late).getUTCDay(), 1)
+  t.equal((late - Date.parse(rare.startTime)) % (11 * 60_000), 0, 'counted from the start of thirty years ago')
+})
+
 test('a rule begins with the second of its start', async (t) => {
   const rule: Recurrence = { rrule: 'FREQ=DAILY;COUNT=1', timeZone: 'UTC', startTime: '2026-11-22T09:05:43.217Z' }
   t.equal(recurrenceFault(rule), undefined)
@@ -224,6 +250,8 @@ test('a rule that is never due, or that no calendar knows, is refused in a few s
     'FREQ=HOURLY;INTERVAL=2;BYHOUR=8': /^is never due$/,
     'FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO;BYMONTH=6': /^is never due$/,
     'FREQ=SECONDLY': /five minutes/,
+    'FREQ=MINUTELY;INTERVAL=4': /five minutes/,
+    'FREQ=MINUTELY;INTERVAL=10;BYMONTH=2': /another FREQ than MINUTELY with BYMONTH/,
     'FREQ=DAILY;BYMINUTE=0,1': /five minutes/,
     'FREQ=DAILY;COUNT=-1': /RFC 5545 \(COUNT=-1/,
     'FREQ=DAILY;COUNT=0': /RFC 5545/,

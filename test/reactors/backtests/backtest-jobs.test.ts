@@ -295,7 +295,7 @@ test('an engine that is down is waited for; what cannot succeed fails by name', 
     clock.advance(120_000)
     return (await rowOf(never))?.status === 'failed'
   })
-  t.match(await rowOf(never), { error: { code: 'internal' }, attempt: 8 })
+  t.match(await rowOf(never), { error: { code: 'engine_down' }, attempt: 8 })
 })
 
 test('what has been kept its time is deleted with its result; named trackers come through packed', async (t) => {

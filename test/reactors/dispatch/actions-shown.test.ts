@@ -140,6 +140,7 @@ test('what can never be done ends the run at once, with the reason, and does not
       { dataTypeId: type._id, values: { number: '1', visits: { ref: 'task.title' } } },
       /visits must be/,
     ],
+    ['notification', { channel: 'email', to: { ref: 'task.title' }, text: 'x' }, /is not a user or a public e-mail/],
   ]
   const made = []
   for (const [automationType, automationDetails] of cases)

@@ -8,7 +8,7 @@ import { decodeRuns, RunsHistory } from '../../../projections/runs-history.ts'
 import { openChdbHistoryStore } from '../../../src/engines/chdb/chdb-history.ts'
 import { openSchema } from '../../../src/engines/clickhouse-sql/history-schema.ts'
 import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
-import { runsStream } from '../../../src/features/automations/events.ts'
+import { AUTOMATION_CREATED, runsStream } from '../../../src/features/automations/events.ts'
 import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/undici/undici-caller.ts'
 import { automationRoutes } from '../../../src/features/automations/api.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../../../src/features/automations/views.ts'
@@ -209,6 +209,7 @@ export const openWorld = async (t: Test, options: WorldOptions = {}) => {
     ...services,
     actions,
     directory: known,
+    automationsListed: (position, timeoutMs) => settle({ position, types: [AUTOMATION_CREATED] }, timeoutMs),
     scheduleMs: options.scheduleMs ?? SCHEDULE_MS,
     maxAgeMs: options.maxAgeMs ?? 86_400_000,
     waitingMax: options.waitingMax,

@@ -53,9 +53,10 @@ for (const [what, happens] of [
     await move(1)
     gate.resolve()
     await until('it to be so', async () => (await storedAt()) === 0 && ended === commits)
-    for (let turn = 0; turn < 10; turn++) await new Promise((resume) => setImmediate(resume))
-    clock.advance(2_500)
-    await until('it to be so', async () => (await storedAt()) === 1)
+    await until('the next to be stored', async () => {
+      clock.advance(2_500)
+      return (await storedAt()) === 1
+    })
     t.pass('stored')
   })
 }

@@ -1,4 +1,4 @@
-import type { Place, PointOrder } from '../../../engines/clickhouse-sql/points.ts'
+import type { PointCursor, PointOrder } from '../../../engines/clickhouse-sql/points.ts'
 import { writeUuid } from '../../../engines/clickhouse-sql/native-block.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import { openCursor, sealCursor } from '../../../kit/http/question-cursor.ts'
@@ -28,10 +28,10 @@ export interface AnswerSpec {
   byTracker?: boolean
   /** Rows of the page; the engine is asked for one more, which tells whether a page follows. */
   limit?: number
-  /** Simplify by so many metres: the engine's answer then comes by tracker and time, whole. */
+  /** Simplify by this many metres: the engine's answer then comes by tracker and time, whole. */
   simplifyMeters?: number
   /** Held points are brought into the order of the walk; only those after this place count. */
-  after?: Place
+  after?: PointCursor
 }
 
 /** Points that are held to bring them into another order, where no small limit bounds them. */
@@ -52,7 +52,7 @@ export class AnswerMaker {
   private read: PointRows[] = []
   private started = false
   private written = 0
-  private last: Place | undefined
+  private last: PointCursor | undefined
   private more = false
 
   constructor(spec: AnswerSpec) {
@@ -82,7 +82,7 @@ export class AnswerMaker {
     return [...unknown]
   }
 
-  /** What was pushed, as the client gets it. */
+  /** The pushed rows, as the client gets them. */
   write(names: readonly TrackerName[] = []): Uint8Array {
     for (const [trackerId, name] of names) this.names.set(trackerId, name)
     this.begin()
@@ -139,13 +139,13 @@ export class AnswerMaker {
 }
 
 /** Where a page ended: its last point. Opaque to clients. */
-const cursorOf = ({ trackerId, recordedAt }: Place, fingerprint: string): string =>
+const cursorOf = ({ trackerId, recordedAt }: PointCursor, fingerprint: string): string =>
   sealCursor(`${trackerId}.${recordedAt.toString(36)}`, fingerprint)
 
 const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/
 
 /** @throws Failure invalid for anything that is no cursor of this question. */
-export const placeOf = (cursor: string, fingerprint: string): Place => {
+export const placeOf = (cursor: string, fingerprint: string): PointCursor => {
   const [, trackerId, time] = PLACE.exec(openCursor(cursor, fingerprint)) ?? []
   if (trackerId === undefined) throw invalid('/cursor', 'is not a cursor of this list and these filters')
   return { trackerId, recordedAt: Number.parseInt(time, 36) }

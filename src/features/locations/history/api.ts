@@ -11,14 +11,18 @@ import { route, type Route } from '../../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../../kit/http/time-parameter.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
-import { POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../schemas.ts'
+import { HUB_FILTER, POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../schemas.ts'
 
 export interface HistoryApiServices {
   history: HistoryReader
   /** The trackers whose points the caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
-  /** Ids of the organization's trackers of users or vehicles; `null` means those without one. */
-  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', ids: readonly string[]): Promise<readonly string[]>
+  /** Ids of the organization's trackers of users, vehicles or hubs; `null` means those without one. */
+  trackersOf(
+    organizationId: string,
+    field: 'userId' | 'vehicleId' | 'hubIds',
+    ids: readonly string[],
+  ): Promise<readonly string[]>
   /** What trackers are called, in the order of the ids; undefined for those that are gone. */
   trackerNames(organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]>
 }
@@ -27,6 +31,7 @@ interface HistoryQuery {
   trackerId?: readonly string[]
   userId?: readonly string[]
   vehicleId?: readonly string[]
+  hubId?: readonly string[]
   from?: string
   to?: string
   bbox?: string
@@ -49,6 +54,7 @@ const QUERY: JsonSchema = {
   additionalProperties: false,
   properties: {
     ...TRACKER_FILTERS,
+    ...HUB_FILTER,
     ...boundsSchema('Points recorded'),
     bbox: BBOX_PARAMETER,
     simplify: {
@@ -153,7 +159,7 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
   }),
 ]
 
-/** Whose points the caller may see. */
+/** Trackers whose points the caller may see. */
 const scopeOf = async (
   services: Pick<HistoryApiServices, 'visibleTrackers'>,
   caller: UserCaller,
@@ -166,20 +172,33 @@ const scopeOf = async (
 const askedTrackers = async (
   services: HistoryApiServices,
   organizationId: string,
-  { trackerId, userId, vehicleId }: HistoryQuery,
+  { trackerId, userId, vehicleId, hubId }: HistoryQuery,
 ): Promise<string[] | undefined> => {
   const lists: (readonly string[])[] = []
   if (trackerId !== undefined) lists.push(lowerCase(trackerId))
   if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', lowerCase(userId)))
   if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', lowerCase(vehicleId)))
-  const [first, ...others] = lists
-  return first?.filter((id) => others.every((list) => list.includes(id)))
+  if (hubId !== undefined) lists.push(await services.trackersOf(organizationId, 'hubIds', lowerCase(hubId)))
+  const [first, ...others] = lists.map((list) => new Set(list))
+  return first && [...first].filter((id) => others.every((list) => list.has(id)))
 }
 
 const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
-  const { trackerId, userId, vehicleId, simplify, interval, format = 'json', geometry, order, limit, cursor } = query
+  const {
+    trackerId,
+    userId,
+    vehicleId,
+    hubId,
+    simplify,
+    interval,
+    format = 'json',
+    geometry,
+    order,
+    limit,
+    cursor,
+  } = query
   if (geometry !== undefined && format !== 'geojson') throw invalid('/geometry', 'belongs to format=geojson')
   const fields = chosenFields(POINT_MEMBERS, query.fields) as PointMember[] | undefined
   const members = fields && new Set(fields)
@@ -194,6 +213,6 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
     order,
     limit,
     cursor,
-    asked: [trackerId, userId, vehicleId].map((ids) => ids?.join().toLowerCase()),
+    asked: [trackerId, userId, vehicleId, hubId].map((ids) => ids?.join().toLowerCase()),
   }
 }

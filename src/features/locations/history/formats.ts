@@ -7,7 +7,7 @@ import { PointJsonBytes } from './point-json-bytes.ts'
 import { degreesText, timeText } from './point-text.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 import { continues, type Continues } from './simplify-track.ts'
-import { gpx, lines } from './tracks.ts'
+import { gpx, lines } from './track-formats.ts'
 
 /** `array` is the rows alone, as a JSON array to put into another body; `lines` is GeoJSON that draws tracks. */
 export type AnswerFormat = HistoryFormat | 'array' | 'lines'

@@ -1,4 +1,9 @@
-import { selectNewestTime, selectPoints, type Place, type PointFilter } from '../../../engines/clickhouse-sql/points.ts'
+import {
+  selectNewestTime,
+  selectPoints,
+  type PointCursor,
+  type PointFilter,
+} from '../../../engines/clickhouse-sql/points.ts'
 import type { HistoryReader } from '../../../engines/history-store.ts'
 import { NativeReader } from '../../../engines/clickhouse-sql/native-reader.ts'
 
@@ -17,7 +22,7 @@ const PAGE_MAX = 10_000
 export async function* newestFirst(
   history: HistoryReader,
   filter: PointFilter,
-  page: { after?: Place; limit: number },
+  page: { after?: PointCursor; limit: number },
   now: number,
   signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
@@ -41,7 +46,7 @@ export async function* newestFirst(
 const newestTime = async (
   history: HistoryReader,
   filter: PointFilter,
-  after: Place | undefined,
+  after: PointCursor | undefined,
   now: number,
 ): Promise<number | undefined> => {
   const to = Math.min(

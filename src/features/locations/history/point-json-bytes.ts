@@ -110,7 +110,7 @@ export class PointJsonBytes {
     this.decimal(value, places)
   }
 
-  /** A whole number of the last of so many places behind the point: the shortest decimals. */
+  /** A whole number in units of the last of `places` decimals, as the shortest decimals. */
   private decimal(value: number, places: number): void {
     const { bytes } = this
     let left = value

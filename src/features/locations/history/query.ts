@@ -1,6 +1,6 @@
 import {
   selectPoints,
-  type Place,
+  type PointCursor,
   type PointFilter,
   type PointOrder,
   type PointSelection,
@@ -21,7 +21,7 @@ import { newestFirst } from './newest.ts'
 import { parsePointId, type PointMember, rowJson } from './point-json.ts'
 import { PointRowsReader } from './point-rows.ts'
 
-/** Whose points a caller may see: `all` of the organization's, or those of these trackers. */
+/** Points that a caller may see: `all` of the organization's, or those of these trackers. */
 export interface HistoryScope {
   organizationId: string
   trackerIds: 'all' | readonly string[]
@@ -165,7 +165,7 @@ const whole = (time: number | undefined, round: (time: number) => number): numbe
 interface Walk {
   order: PointOrder
   byTracker?: boolean
-  after?: Place
+  after?: PointCursor
   limit?: number
   fingerprint: string
 }

@@ -7,7 +7,7 @@ const GAP_MS = 10 * 60_000
 /** Longest piece that is simplified at once. */
 const PIECE_POINTS_MAX = 20_000
 
-/** Flag of the first point of a piece, in what was simplified: what is left out is no gap. */
+/** Flag of the first point of a piece in a simplified track: omitted points are no gap. */
 const PIECE_STARTS = 1 << 15
 
 /**
@@ -24,7 +24,7 @@ export class TrackSimplifier {
     this.toleranceMeters = toleranceMeters
   }
 
-  /** What is left of the pieces that these rows complete. */
+  /** Points left of the pieces that these rows complete. */
   push(rows: PointRows): PointRows[] {
     const kept: PointRows[] = []
     let from = 0

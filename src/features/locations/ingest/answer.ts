@@ -5,7 +5,7 @@ import { TRIP_START } from '../events.ts'
 import type { PackedFrame } from './pack-points.ts'
 import { type CountPoints, Receipt } from './receipt.ts'
 
-/** A log that has not taken the points by then is answered with `engine_down`; they may still become durable. */
+/** Points that the log has not taken in this time are answered with `engine_down`; they may still become durable. */
 const ANSWER_WITHIN_MS = 15_000
 export const RETRY_AFTER_SECONDS = 2
 

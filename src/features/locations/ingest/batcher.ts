@@ -49,7 +49,7 @@ const IDLE_KEPT = 1_000
 
 /**
  * Turns frames into appends. Points wait by organization and partition; each partition has one append in flight and takes
- * what has arrived meanwhile, organizations in turn. A ticket is told once all its points are durable. An append that the
+ * what has arrived meanwhile, organizations in turn. A ticket hears once all its points are durable. An append that the
  * log refuses is tried again for as long as it takes: nothing is acknowledged meanwhile, and queues fill up to their bounds.
  */
 export class Batcher {

@@ -12,7 +12,7 @@ export interface RowRange {
 
 let marks = 0
 
-/** A mark that no tracker bears yet: whoever counts trackers puts it on each one that it has met. */
+/** A mark that no tracker bears yet: a count of trackers puts it on each one that it has met. */
 const nextMark = (): number => ++marks
 
 /** One batch of all the rows: sorted by tracker and `recordedAt`, without repeats (the first wins; one ahead of the clock loses). */
@@ -26,7 +26,7 @@ export const buildBatch = (ranges: readonly RowRange[], loggedAt: number): Point
 }
 
 /**
- * The batch in parts of at most so many points and encoded bytes, in its order. A single point is always taken, however
+ * The batch in parts of limited points and encoded bytes, in its order. A single point is always taken, however
  * large: attributes are bounded at the door.
  */
 export const splitBatch = (batch: PointBatch, pointsMax: number, bytesMax: number): PointBatch[] => {

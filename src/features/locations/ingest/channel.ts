@@ -5,8 +5,8 @@ import { FrameTicket } from './frame-ticket.ts'
 import type { PackedFrame } from './pack-points.ts'
 import type { PointStore } from './store.ts'
 
-/** Frames that a sender may have unacknowledged, and their bytes. */
-export const WINDOW_FRAMES = 128
+/** Frames that a sender may have unacknowledged, and their bytes: a gateway gets at most a window of tiny frames for each beat of the log. */
+export const WINDOW_FRAMES = 1_024
 export const WINDOW_BYTES = 2 * 1024 * 1024
 export const FRAME_BYTES_MAX = 1024 * 1024
 /** A peer that does not read: acknowledgements wait above the first, above the second it is closed. */
@@ -69,7 +69,7 @@ class IngestConnection implements ChannelConnection {
     this.caller = caller
   }
 
-  /** What was taken stays on its way to the log, also what waits for its trackers. */
+  /** Taken points stay on their way to the log, also those that wait for their trackers. */
   closed(): void {
     this.isOver = true
   }
@@ -139,7 +139,7 @@ class IngestConnection implements ChannelConnection {
     this.held = []
   }
 
-  /** What is not taken because the service stops is not acknowledged: the restart closes with 1012. */
+  /** Points not taken because the service stops are not acknowledged: the restart closes with 1012. */
   private endFull(): void {
     this.dropHeld()
     if (!this.store.batcher.isClosed) this.end(CLOSE.tooFast, "the organization's queue is full")

@@ -4,7 +4,7 @@ import { type CountPoints, Receipt } from './receipt.ts'
 /** The connection that a frame came by. */
 export interface FrameOwner {
   readonly isOver: boolean
-  /** Called when something is to be told of it, before it can be durable. */
+  /** Called when something is to be reported, before it can be durable. */
   frameIsJudged(ticket: FrameTicket): void
   frameIsDurable(ticket: FrameTicket): void
 }

@@ -63,5 +63,5 @@ const pointsFrame = (message: PointsMessage): Frame | BadFrame => {
   return { seq: seq as number | undefined, content: points }
 }
 
-/** A bare point has no type; it is told from other messages by what every point must have. */
+/** A bare point has no type; it differs from other messages by the members every point must have. */
 const isLikePoint = (message: object): boolean => 'lat' in message || 'lng' in message || 'recordedAt' in message

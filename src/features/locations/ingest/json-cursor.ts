@@ -2,7 +2,7 @@ import { parseTime } from '../../../kit/http/parse-time.ts'
 
 /** Powers of ten that a double holds exactly. */
 const TENS = Float64Array.from({ length: 23 }, (_, power) => 10 ** power)
-/** A whole number of so many digits is exact, and so is one rounding of its quotient by a power of ten: what `JSON.parse` gives. */
+/** Digits up to which a whole number is exact, and one rounding of its quotient by a power of ten: what `JSON.parse` gives. */
 const DIGITS_MAX = 15
 const TEXTS = 4096
 const DAY_MS = 86_400_000

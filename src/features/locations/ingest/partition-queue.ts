@@ -56,7 +56,7 @@ export class PartitionQueue {
     if (segments.length === 0) return this.splits.length === 0 ? undefined : this.nextPart()
     const batch = buildBatch([...taken.values()], loggedAt)
     for (const [queue, { to }] of taken) queue.release(to)
-    // Whoever was served stands behind those who were not.
+    // Served queues go behind those that were not.
     const unserved = this.ring.filter((queue) => !taken.has(queue))
     this.ring = [...unserved, ...taken.keys()].filter((queue) => (queue.isInRing = !queue.isEmpty))
     const parts = splitBatch(batch, this.limits.batchPointsMax, this.limits.batchBytesMax)

@@ -1,5 +1,6 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { JsonSchema } from '../../../kernel/json.ts'
+import { OWN_SCHEMAS } from '../../../kit/http/validate.ts'
 
 /** Metres and metres a second that fit a column of hundredths in 32 bits. */
 export const HUNDREDTHS_MAX = 21_474_836
@@ -56,14 +57,14 @@ export interface PointInput {
   attributes?: { [name: string]: string | number | boolean | null }
 }
 
-const ajv = new Ajv2020({ allowUnionTypes: true })
+const ajv = new Ajv2020(OWN_SCHEMAS)
 
 /** Whether every point of a list is right, in one pass. */
 export const arePoints = ajv.compile<PointInput[]>({ type: 'array', items: pointSchema })
 
 const isPoint = ajv.compile<PointInput>(pointSchema)
 
-/** What is wrong with one point, in words; undefined when nothing is. */
+/** Fault of one point, in words; undefined for none. */
 export const faultOf = (point: unknown): string | undefined => {
   if (isPoint(point)) return undefined
   const error = isPoint.errors?.[0]

@@ -17,7 +17,7 @@ export abstract class Receipt implements Ticket {
   /** What it takes while its trackers are looked up. */
   readonly bytes: number
   private readonly count: CountPoints
-  /** What it still waits for: the log, and what `notBefore` named. */
+  /** What it still waits for: the log, and the promises of `notBefore`. */
   private awaited = 1
 
   constructor(bytes: number, count: CountPoints) {

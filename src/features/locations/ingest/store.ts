@@ -55,7 +55,7 @@ export class PointStore {
   }
 
   /**
-   * Stores points for whoever the credential is of: a tracker's device key, a user's token, an ingest key. One bad point never
+   * Stores points for the owner of the credential: a tracker's device key, a user's token, an ingest key. One bad point never
    * loses its neighbours.
    * @throws Failure too_large, rate_limited, overloaded: nothing was taken; engine_down: may become durable yet. All may be sent again.
    */

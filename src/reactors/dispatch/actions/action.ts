@@ -54,7 +54,7 @@ export type Outcome =
 export interface Action extends ActionType {
   /** Whether it calls somebody outside, whose health bounds the attempts; what happens to one run inside says nothing of others. */
   isOutside(details: Details): boolean
-  /** Whether it reads what lists must have by then: what led to the run, or what came before that. */
+  /** Whether it reads what lists must have first: what led to the run, or what came before that. */
   readsLists(details: Details, trigger: RunTrigger): boolean
   attempt(work: Work): Promise<Outcome>
   /** What an attempt would do, for a dry run; nothing is done. */

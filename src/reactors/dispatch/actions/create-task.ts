@@ -31,7 +31,7 @@ const PEOPLE = ['teamId', 'assigneeIds']
 
 const checkBody = compileCheck(heldSchema(createSchema(taskResource.declaration)))
 
-/** Makes a task, whose id follows from the run. `isAssigned`: it is told to whom. */
+/** Makes a task, whose id follows from the run. `isAssigned`: it says to whom. */
 export const createTaskAction = (services: InsideServices, isAssigned: boolean): Action => {
   const writer = new TaskWriter(services)
   return {

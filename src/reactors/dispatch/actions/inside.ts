@@ -70,7 +70,7 @@ const findsWritten = async (
   }
 }
 
-/** Clocks of nodes and of the log may differ so much. */
+/** Most that clocks of nodes and of the log may differ. */
 const CLOCKS_APART_MS = 60_000
 
 /** The members of details; others are refused. @throws Failure invalid */

@@ -11,7 +11,7 @@ const FOREIGN_MAX = 2_000
 /** To one such address: another organization's mails to it count apart, so that none silences the alerts of another. */
 const ONE_FOREIGN_MAX = 50
 
-/** Bounds what automations have mailed in the name of whoever runs the service. Counted over all nodes. */
+/** Bounds what automations have mailed in the operator's name. Counted over all nodes. */
 export class MailAllowance {
   private readonly tables: Pick<TableStore, 'increment'>
   private readonly keyring: Pick<Keyring, 'hmac'>

@@ -1,5 +1,5 @@
 import type { Mailer } from '../../../engines/mailer.ts'
-import { identityOf } from '../../../features/identity/authenticate.ts'
+import { identityOf } from '../../../features/identity/sessions/authenticate.ts'
 import { ACCESS_USERS, type AccessUserRow, ORGANIZATIONS_TABLE, USERS_TABLE } from '../../../features/identity/views.ts'
 import type { JsonObject } from '../../../kernel/json.ts'
 import type { Row } from '../../../kernel/table.ts'
@@ -44,7 +44,7 @@ export const channelsOf = (services: NotificationServices): { [channel in Notifi
   }
 }
 
-/** Whoever is no active user any more is passed over where others are told. */
+/** Users no longer active are passed over where others are told. */
 const GONE_USER: Told = { kind: 'refused', error: GONE }
 
 const notify = async (services: NotificationServices, users: TellUser, work: Work, userId: string): Promise<Told> => {

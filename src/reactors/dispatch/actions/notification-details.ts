@@ -42,7 +42,7 @@ export const recipientsOf = (details: Details): Recipient[] => [(details as unkn
 /** Urls of chats. */
 export const chatsOf = (details: Details): string[] => recipientsOf(details).filter((one) => typeof one === 'string')
 
-/** The details as anybody may read them: whoever knows the url of a chat may write to it. */
+/** The details as anybody may read them: knowing the url of a chat is enough to write to it. */
 export const shownDetails = (details: Details): JsonObject => {
   const { channel, to } = details as unknown as NotificationDetails
   if (channel !== 'chat') return details
@@ -52,7 +52,7 @@ export const shownDetails = (details: Details): JsonObject => {
 
 export const maskedUrl = (url: string): string => new URL(url).origin + MASK
 
-/** Nobody has told what they do not see, nor sees: others are named by whoever may see users. */
+/** Only callers that may see users may name others, by id or role. */
 export const mayName = ({ userId, permissions }: UserCaller, recipients: readonly Recipient[]): boolean =>
   permissions.has('view/user') ||
   recipients.every((one) => (typeof one === 'string' ? !isId(one) || one === userId : 'ref' in one))

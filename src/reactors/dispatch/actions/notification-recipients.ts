@@ -1,5 +1,5 @@
 import type { TableStore } from '../../../engines/table-store.ts'
-import { userCaller } from '../../../features/identity/authenticate.ts'
+import { userCaller } from '../../../features/identity/sessions/authenticate.ts'
 import {
   ACCESS_ROLES,
   ACCESS_USERS,
@@ -45,7 +45,7 @@ export const resolveRecipients = async (
   work: Work,
 ): Promise<Resolved> => {
   const resolving = new Resolving(tables, work)
-  // Who is named by id or address comes before those of refs and roles.
+  // Recipients named by id or address come before those of refs and roles.
   const named = recipientsOf(work.details)
   for (const rank of [isNamed, isRef, isRole]) for (const one of named.filter(rank)) await resolving.add(one)
   return resolving.resolved()

@@ -30,7 +30,7 @@ export const notificationText = (
   const filled = fill(text, charsMax).trim()
   return {
     ...(filledSubject !== '' && { subject: filledSubject }),
-    // Where nothing of the event is left in it, whoever is told learns at least which automation it was.
+    // Where nothing of the event is left in it, recipients learn at least which automation it was.
     text: filled === '' ? escapeValue(work.automation.name) : filled,
   }
 }

@@ -92,7 +92,7 @@ const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome 
   const told = there.length === 0 ? all : there
   const failed = told.filter((one) => one.kind === 'failed')
   const refused = told.filter((one) => one.kind === 'refused')
-  // Whoever was told by an attempt before says nothing of this one.
+  // Recipients told by an earlier attempt say nothing of this one.
   const [first] = [...failed, ...refused, ...told.filter(({ statusCode }) => statusCode !== undefined), ...told]
   const { statusCode, answer = isCut ? `Only the first ${RECIPIENTS_MAX} are told.` : undefined } = first
   const seen = { ...(statusCode !== undefined && { statusCode }), ...(answer !== undefined && { answer }) }
@@ -107,16 +107,16 @@ const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome 
   return { ...common, ends: areAllGone ? 'automation' : 'run' }
 }
 
-/** Who is named by id and is not there, or does not see it, is passed over where others are told. */
+/** Users named by id who are gone, or do not see it, are passed over where others are told. */
 const PASSED_OVER: readonly string[] = [GONE, BLIND]
 
-/** What the stream `messages-<run>` says: who of several need not be told any more. */
+/** What the stream `messages-<run>` says: which recipients need not be told any more. */
 const MESSAGE_ENDED = 'messageEnded'
 const messagesStream = ({ run }: Work): string => `messages-${run.runId}`
 const EVENTS_MAX = 500
 
 interface MessageEnded {
-  /** Of the recipient; it does not say who it is. */
+  /** Key of the recipient, which does not say who it is. */
   key: string
   /** Absent for one who was told. */
   error?: string

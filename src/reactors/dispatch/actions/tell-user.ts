@@ -52,7 +52,7 @@ export class TellUser {
 
   private append(userId: string, some: readonly Waiting[]): Promise<unknown> {
     const [{ metadata, made }] = some
-    // Of several each says itself which automation told it, and its id follows from the run.
+    // Each of several says itself which automation told it, and its id follows from the run.
     const { organizationId, actor } = metadata
     const isOfOne = some.every((one) => one.metadata.actor === actor)
     const shared = { organizationId, ...(isOfOne && { actor }) }

@@ -40,7 +40,7 @@ export const writeRecordAction = (services: InsideServices): Action => {
     names: ({ dataTypeId }) => ({ dataTypes: dataTypeId }),
     preview: async (work) => {
       const { type, values, key } = await recordOf(services, work)
-      const dataId = await writer.idByKey(work.automation.organizationId, type, key)
+      const dataId = await writer.keys.idOf(work.automation.organizationId, type, key)
       return {
         isDone: false,
         action: 'createOrUpdateDataSource',
@@ -60,7 +60,7 @@ const write = async (services: InsideServices, writer: RecordWriter, work: Work)
   const { type, values, key } = await recordOf(services, work)
   const origin = originOf(services, work)
   for (let tries = 1; ; tries++) {
-    const dataId = await writer.idByKey(origin.organizationId, type, key)
+    const dataId = await writer.keys.idOf(origin.organizationId, type, key)
     if (dataId !== undefined && (await hasWritten(services, RECORD_STREAMS + dataId, work))) return { dataId }
     try {
       if (dataId === undefined)

@@ -68,7 +68,7 @@ export const en: MailTexts = {
     subject: '{{config}} is ready',
     lines: [
       'The export {{config}} of {{organization}} has {{rows}} rows.',
-      'Whoever has this link can download the file until {{until}} (UTC).',
+      'Anyone with this link can download the file until {{until}} (UTC).',
     ],
     button: 'Download the file',
     end: 'This mail comes from a schedule of {{organization}}; who set it up can take your address off.',

@@ -14,6 +14,7 @@ const ORGANIZATION = uuidOf('organization')
 const TRACKERS = [0, 1, 2].map((i) => uuidOf(`tracker ${i}`))
 const START = Date.parse('2026-06-01T00:00:00Z')
 const USER = uuidOf('user')
+const HUB = uuidOf('hub')
 
 const open = async (t: Test) => {
   const folder = folderOf(t)
@@ -35,7 +36,12 @@ const open = async (t: Test) => {
   const routes = historyRoutes({
     history,
     visibleTrackers: async () => visible,
-    trackersOf: async (_organizationId, field, ids) => (field === 'userId' && ids.includes(USER) ? [TRACKERS[1]] : []),
+    trackersOf: async (_organizationId, field, ids) =>
+      field === 'userId' && ids.includes(USER)
+        ? [TRACKERS[1]]
+        : field === 'hubIds' && ids.includes(HUB)
+          ? TRACKERS.slice(1)
+          : [],
     trackerNames: async (_organizationId, ids) => ids.map((id) => `Bus ${TRACKERS.indexOf(id)}`),
   })
   const call = routeCaller({ routes })
@@ -72,6 +78,7 @@ test('bad parameters are named, whatever they look like to a parser of numbers',
     ['trackerId=', '/trackerId'],
     ['userId=', '/userId'],
     ['vehicleId=van', '/vehicleId'],
+    ['hubId=main', '/hubId'],
     ['fields=colour', '/fields'],
   ]
   for (const [query, path] of refused)
@@ -94,13 +101,36 @@ test('a cursor under other filters is 400', async (t) => {
   const first = `trackerId=${TRACKERS[0]}&limit=3`
   const { nextCursor } = JSON.parse((await get(`/location-histories?${first}`)).text)
   t.equal(JSON.parse((await get(`/location-histories?${first}&cursor=${nextCursor}`)).text).data.length, 3)
-  for (const query of [`trackerId=${TRACKERS[1]}`, `userId=${USER}`, '', `trackerId=${TRACKERS[0]}&from=1`]) {
+  for (const query of [
+    `trackerId=${TRACKERS[1]}`,
+    `userId=${USER}`,
+    '',
+    `trackerId=${TRACKERS[0]}&from=1`,
+    `${first}&hubId=${HUB}`,
+  ]) {
     t.match(
       await get(`/location-histories?${query}&cursor=${nextCursor}`),
       { status: 400, body: { errors: [{ path: '/cursor' }] } },
       query,
     )
   }
+})
+
+test('several trackers and hubs are asked for, and what all conditions mean is answered', async (t) => {
+  const { get, see } = await open(t)
+  const asked = async (query: string) => [
+    ...new Set(
+      JSON.parse((await get(`/location-histories?${query}`)).text).data.map(({ trackerId }: { trackerId: string }) =>
+        TRACKERS.indexOf(trackerId),
+      ),
+    ),
+  ]
+  t.same((await asked(`hubId=${HUB}`)).sort(), [1, 2])
+  t.same((await asked(`hubId=${uuidOf('other hub')}&hubId=${HUB.toUpperCase()}`)).sort(), [1, 2])
+  t.same((await asked(`trackerId=${TRACKERS[0]}&trackerId=${TRACKERS[1]}&hubId=${HUB}`)).sort(), [1])
+  t.same(await asked(`hubId=${uuidOf('other hub')}`), [])
+  see([TRACKERS[2]])
+  t.same(await asked(`hubId=${HUB}`), [2], 'of what the caller sees')
 })
 
 test('lines carry the names of trackers', async (t) => {

@@ -1,0 +1,9 @@
+// Whether the service has another version of the console than the one that is open.
+
+/** Compares the script that the service names now; nothing is said while it cannot be asked. */
+export const isOutdated = async (): Promise<boolean> => {
+  const own = document.querySelector<HTMLScriptElement>('script[type=module]')?.getAttribute('src')
+  const answer = await fetch('/', { cache: 'no-store' }).catch(() => undefined)
+  if (!own || answer?.ok !== true) return false
+  return !(await answer.text()).includes(own)
+}

@@ -1,0 +1,55 @@
+/** Native calls of a worker that are under way, and whether the process is about to end; both threads see it. */
+export type NativeCalls = Int32Array<SharedArrayBuffer>
+
+const UNDER_WAY = 0
+const IS_ENDING = 1
+/** Longest wait of an exit for them. */
+const EXIT_MS = 5_000
+
+const ofWorkers = new Set<NativeCalls>()
+
+const waitForCalls = (): void => {
+  const untilMs = performance.now() + EXIT_MS
+  for (const calls of ofWorkers) Atomics.store(calls, IS_ENDING, 1)
+  for (const calls of ofWorkers) {
+    for (;;) {
+      const [count, leftMs] = [Atomics.load(calls, UNDER_WAY), untilMs - performance.now()]
+      if (count === 0 || leftMs <= 0) break
+      Atomics.wait(calls, UNDER_WAY, count, leftMs)
+    }
+  }
+}
+
+/**
+ * For a worker that begins: until it is forgotten, `process.exit` waits until it has begun, and for its calls. Node aborts
+ * where one comes back later.
+ */
+export const countCalls = (): NativeCalls => {
+  if (ofWorkers.size === 0) process.on('exit', waitForCalls)
+  const calls = new Int32Array(new SharedArrayBuffer(8))
+  Atomics.store(calls, UNDER_WAY, 1)
+  ofWorkers.add(calls)
+  return calls
+}
+
+export const forgetCalls = (calls: NativeCalls): void => {
+  ofWorkers.delete(calls)
+  if (ofWorkers.size === 0) process.off('exit', waitForCalls)
+}
+
+/** Runs a native call in the worker; while the process ends it begins none, and never answers. */
+export const counted = async <Answer>(calls: NativeCalls, call: () => Promise<Answer>): Promise<Answer> => {
+  Atomics.add(calls, UNDER_WAY, 1)
+  try {
+    if (Atomics.load(calls, IS_ENDING) === 0) return await call()
+  } finally {
+    endCall(calls)
+  }
+  return new Promise(() => undefined)
+}
+
+/** Ends a call, or the worker's beginning. */
+export const endCall = (calls: NativeCalls): void => {
+  Atomics.sub(calls, UNDER_WAY, 1)
+  Atomics.notify(calls, UNDER_WAY)
+}

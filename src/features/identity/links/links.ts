@@ -1,0 +1,73 @@
+import { timingSafeEqual } from 'node:crypto'
+import { invalid } from '../../../kernel/errors.ts'
+import { formatTime } from '../../../kit/http/request-context.ts'
+import type { Keyring } from '../../../kit/keys/keyring.ts'
+import type { LinkIssued, LinkKind } from '../events.ts'
+
+/** A link of an identity, as its stream has it: of each kind (invitations: of each organization) the last one alone. */
+export interface Link extends LinkIssued {
+  /** The command that followed it; absent while it is open. */
+  useId?: string
+  /** Link that brings an address back, once that is left: how often it had changed, and which organizations were open; absent for all. */
+  left?: { moves: number; boundTo?: readonly string[] }
+}
+
+const DAY_MS = 86_400_000
+
+/** How long links hold. */
+export const LIVES_MS: { [kind in LinkKind]: number } = {
+  invitation: 7 * DAY_MS,
+  verification: 7 * DAY_MS,
+  reset: DAY_MS / 24,
+  reopening: 7 * DAY_MS,
+  emailChange: 7 * DAY_MS,
+  emailUndo: 7 * DAY_MS,
+}
+
+/** What is issued at a time, ms since the epoch. */
+export const newLink = (link: Omit<LinkIssued, 'expiresAt' | 'at'>, now: number): LinkIssued => ({
+  ...link,
+  expiresAt: formatTime(now + LIVES_MS[link.kind]),
+  at: formatTime(now),
+})
+
+/** The links with a new one among them: it ends the older ones that it stands for. */
+export const withLink = (links: readonly Link[], issued: LinkIssued): Link[] => [
+  ...links.filter(({ kind, organizationId }) => !isSameFor(issued, kind, organizationId)),
+  issued,
+]
+
+const isSameFor = (issued: LinkIssued, kind: LinkKind, organizationId: string | undefined): boolean =>
+  kind === issued.kind && (kind !== 'invitation' || organizationId === issued.organizationId)
+
+/** Whether somebody may still follow it. `at` is RFC 3339, as all times of facts. */
+export const isOpen = ({ useId, expiresAt }: Link, at: string): boolean => useId === undefined && at < expiresAt
+
+/** Answer for any link that cannot be followed, whatever the reason. */
+export const linkEnded = () =>
+  invalid('/token', 'is of no link that can be followed: it was used, replaced, or has expired')
+
+const PURPOSE = 'mailed-link'
+const ID_BYTES = 16
+const SECRET_BYTES = 24
+
+/** The secret of a link: whose it is, which one, and what only the keyring can make of both. */
+export const linkToken = (keyring: Keyring, identityId: string, linkId: string): string =>
+  Buffer.concat([bytesOf(identityId), bytesOf(linkId), secretOf(keyring, identityId, linkId)]).toString('base64url')
+
+/** Which link a token is of; undefined for one that this keyring did not make. */
+export const readLinkToken = (keyring: Keyring, token: string): { identityId: string; linkId: string } | undefined => {
+  const bytes = Buffer.from(token, 'base64url')
+  if (bytes.length !== 2 * ID_BYTES + SECRET_BYTES || bytes.toString('base64url') !== token) return undefined
+  const [identityId, linkId] = [idOf(bytes.subarray(0, ID_BYTES)), idOf(bytes.subarray(ID_BYTES, 2 * ID_BYTES))]
+  const isOurs = timingSafeEqual(bytes.subarray(2 * ID_BYTES), secretOf(keyring, identityId, linkId))
+  return isOurs ? { identityId, linkId } : undefined
+}
+
+const secretOf = (keyring: Keyring, identityId: string, linkId: string): Buffer =>
+  keyring.hmac(PURPOSE, `${identityId}|${linkId}`).subarray(0, SECRET_BYTES)
+
+const bytesOf = (uuid: string): Buffer => Buffer.from(uuid.replaceAll('-', ''), 'hex')
+
+const idOf = (bytes: Buffer): string =>
+  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

@@ -1,0 +1,98 @@
+import { hash, verify } from '@node-rs/argon2'
+import { Failure } from '../../../kernel/errors.ts'
+import { FairQueue } from '../../../kernel/fair-queue.ts'
+
+/** Hashes under way at one time: each takes a thread of libuv's pool (four by default) and 19 MiB. */
+const HASHES_AT_ONCE = 2
+/** Those that may wait in one lane: at about 30 ms each, the last one waits three seconds while all lanes are full. */
+const WAITING_MAX = 64
+
+/**
+ * Work waits in lanes that have their turns one after the other, each of them fair to its sources: new passwords keep
+ * nobody from logging in, and those who log in from where they did before wait for no stranger's guesses.
+ */
+type Lane = 'known' | 'login' | 'new'
+
+interface Waiting {
+  start(): void
+  refuse(): void
+}
+
+/** Counts guesses and refuses further ones. */
+export interface GuessGuard {
+  /** Source of the guess. */
+  network: string
+  /** Whether the identity logged in from there before. */
+  isKnown(): Promise<boolean>
+  admit(): Promise<void>
+  noteFailure(): Promise<void>
+}
+
+/**
+ * argon2id with the parameters that OWASP names first for it (19 MiB, two passes, one lane), bounded: more than a lane
+ * holds are refused with `overloaded`, for each hash holds memory and a thread that other work needs too.
+ */
+export class Passwords {
+  /** The one whose turn is next comes first. */
+  private readonly lanes = new Map<Lane, FairQueue<Waiting>>(
+    (['known', 'login', 'new'] as const).map((lane) => [lane, new FairQueue<Waiting>(WAITING_MAX)]),
+  )
+  private running = 0
+  private decoy: Promise<string> | undefined
+
+  /** For a new password. `source`: the network or the organization that asks. @throws Failure overloaded */
+  hash(password: string, source: string): Promise<string> {
+    return this.bounded('new', source, () => hash(password))
+  }
+
+  /**
+   * Whether the password belongs to the hash; without a hash the same work is done and the answer is no.
+   * `guard` is asked when the turn has come and learns of a failure before the next turn, so that guesses that come at
+   * the same time count against each other.
+   * @throws Failure overloaded, or what `guard` throws
+   */
+  async verify(password: string, passwordHash: string | undefined, guard: GuessGuard): Promise<boolean> {
+    const lane = (await guard.isKnown()) ? 'known' : 'login'
+    return this.bounded(lane, guard.network, async () => {
+      await guard.admit()
+      const isRight = (await verify(passwordHash ?? (await this.decoyHash()), password)) && passwordHash !== undefined
+      if (!isRight) await guard.noteFailure()
+      return isRight
+    })
+  }
+
+  private decoyHash(): Promise<string> {
+    this.decoy ??= hash('no password of anybody')
+    return this.decoy
+  }
+
+  private async bounded<Result>(lane: Lane, source: string, run: () => Promise<Result>): Promise<Result> {
+    if (this.running >= HASHES_AT_ONCE) await this.turn(lane, source)
+    else this.running++
+    try {
+      return await run()
+    } finally {
+      const next = this.next()
+      if (next === undefined) this.running--
+      else next.start()
+    }
+  }
+
+  private turn(lane: Lane, source: string): Promise<void> {
+    return new Promise((start, reject) => {
+      const refuse = (): void => reject(new Failure('overloaded', { retryAfterSeconds: 2 }))
+      this.lanes.get(lane)?.push(source, { start, refuse })?.refuse()
+    })
+  }
+
+  private next(): Waiting | undefined {
+    for (const [lane, queue] of this.lanes) {
+      const next = queue.shift()
+      if (next === undefined) continue
+      this.lanes.delete(lane)
+      this.lanes.set(lane, queue)
+      return next
+    }
+    return undefined
+  }
+}

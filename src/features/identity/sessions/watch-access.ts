@@ -1,0 +1,55 @@
+import type { RecordedEvent } from '../../../kernel/event.ts'
+import { decodeJson } from '../../../kernel/event.ts'
+import { eventTypes, idOfStream, type ResourceData } from '../../../kit/commands/declared-event.ts'
+import { Follower } from '../../../kit/consumers/follower.ts'
+import type { Services } from '../../../kit/services.ts'
+import { IDENTITY, SESSION_STREAMS, type TokenRevoked } from '../events.ts'
+import { ACCESS } from '../views.ts'
+
+/** Somebody's access changed: sockets that this names are looked up anew. Without user and token everyone of the organization. */
+export interface UserAccessChange {
+  organizationId: string
+  userId?: string
+  jti?: string
+  /** How long sockets stay open before they are looked up. */
+  graceMs?: number
+}
+
+const USER_TYPES: readonly string[] = ['user', 'serviceAccount'].flatMap((noun) => Object.values(eventTypes(noun)))
+/** Holders of the role, and former members of the team, are not known here: the whole organization is looked up. */
+const SHARED_TYPES: readonly string[] = ['role', 'team', 'organization'].flatMap((noun) =>
+  Object.values(eventTypes(noun)),
+)
+const STORED_LIMIT_MS = 10_000
+
+/** Hears of every change of access from the log, whichever process made it, and tells once its rows are stored. */
+export const watchAccess = async (
+  services: Pick<Services, 'log' | 'clock' | 'logger' | 'checkpoints'>,
+  onChanged: (change: UserAccessChange) => void,
+): Promise<Follower> =>
+  new Follower(services, {
+    name: 'watch-access',
+    source: { prefixes: ['user-', 'serviceAccount-', 'role-', 'team-', 'organization-', 'identity-', SESSION_STREAMS] },
+    handle: async ({ events }) => {
+      const changes = events.map(changeOf)
+      const last = changes.findLastIndex((change) => change !== undefined)
+      if (last < 0) return undefined
+      if (!(await services.checkpoints.reached(ACCESS, { all: events[last].position }, STORED_LIMIT_MS)))
+        throw new Error('what tokens may do is not stored yet')
+      for (const change of changes) if (change !== undefined) onChanged(change)
+      return undefined
+    },
+  }).startBehind(await services.log.headPosition())
+
+const changeOf = ({ type, stream, data, metadata }: RecordedEvent): UserAccessChange | undefined => {
+  if (type === IDENTITY.tokenRevoked) {
+    const { organizationId, userId, jti, graceMs } = decodeJson<TokenRevoked>(data)
+    return { organizationId, userId, jti, graceMs }
+  }
+  if (type === IDENTITY.factorRemoved)
+    return metadata.organizationId === undefined ? undefined : { organizationId: metadata.organizationId }
+  const isUser = USER_TYPES.includes(type)
+  if (!isUser && !SHARED_TYPES.includes(type)) return undefined
+  const { organizationId } = decodeJson<ResourceData>(data)
+  return isUser ? { organizationId, userId: idOfStream(stream) } : { organizationId }
+}

@@ -1,0 +1,86 @@
+import { type EventLog, eventsOf } from '../../engines/event-log.ts'
+import { RUNS_OWED, runIdOf, type RunsOwed, runsStream } from '../../features/automations/events.ts'
+import { transitionStream } from '../../features/transitions/events.ts'
+import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { ActiveAutomations } from './active-automations.ts'
+import { decodeTransition, EntryLook, owedForEntry, type OweOptions } from './owe.ts'
+import { type OwedFact, OwedFacts } from './owed-facts.ts'
+import type { PendingRuns } from './pending-runs.ts'
+
+const PAGE_EVENTS = 64
+
+/** Positions of activations in the log, by automation. */
+export type Activations = ReadonlyMap<string, number>
+
+/**
+ * What the transitions of a partition owe automations that it has only now heard of: those that stand after their activation
+ * and were looked at before it was known. Where that happened once already, the runs that are owed are left out. The table
+ * has these automations. Answers facts page by page, each to be appended before the next is asked for.
+ */
+export async function* owePast(
+  log: Pick<EventLog, 'read'>,
+  options: OweOptions,
+  pending: PendingRuns,
+  activations: Activations,
+): AsyncGenerator<OwedFact[]> {
+  const through = pending.progress.source
+  const since = Math.min(...activations.values())
+  const from = await firstBehind(log, transitionStream(pending.partition), through, since)
+  if (from === undefined) return
+  const owedRuns = await runsOwedBehind(log, runsStream(pending.partition), since, activations)
+  const look = new EntryLook(new ActiveAutomations(options.tables), options, ({ _id }) => activations.has(_id))
+  for await (const event of eventsOf(log, transitionStream(pending.partition), from, through)) {
+    const owed = await owedForEntry(options, look, decodeTransition(event), (runId) => owedRuns.has(runId), new Map())
+    if (owed.length === 0) continue
+    const facts = new OwedFacts('transitions', options.now(), pending.progress.sequence)
+    facts.add(through, owed)
+    yield facts.done()
+  }
+}
+
+/** Revision of the first event of a stream behind a position in the log, up to a revision; undefined where there is none. */
+const firstBehind = async (
+  log: Pick<EventLog, 'read'>,
+  stream: string,
+  through: number,
+  position: number,
+): Promise<number | undefined> => {
+  let first: number | undefined
+  for await (const event of backwards(log, stream, through)) {
+    if (event.position <= position) break
+    first = event.revision
+  }
+  return first
+}
+
+/** Ids of the runs of these automations that were owed behind a position. */
+const runsOwedBehind = async (
+  log: Pick<EventLog, 'read'>,
+  stream: string,
+  position: number,
+  activations: Activations,
+): Promise<Set<string>> => {
+  const found = new Set<string>()
+  for await (const event of backwards(log, stream, 'end')) {
+    if (event.position <= position) break
+    if (event.type !== RUNS_OWED) continue
+    for (const { trigger, runs } of decodeJson<RunsOwed>(event.data).owed)
+      for (const { automationId } of runs) if (activations.has(automationId)) found.add(runIdOf(trigger, automationId))
+  }
+  return found
+}
+
+/** Events of a stream from a revision down, as far as they are still there. */
+async function* backwards(
+  log: Pick<EventLog, 'read'>,
+  stream: string,
+  from: number | 'end',
+): AsyncGenerator<RecordedEvent, void> {
+  for (let next = from; next === 'end' || next >= 0; ) {
+    // Mostly the first one says that there is nothing.
+    const events = await log.read(stream, next, next === from ? 1 : PAGE_EVENTS, 'backwards')
+    if (events.length === 0) return
+    yield* events
+    next = events[events.length - 1].revision - 1
+  }
+}

@@ -1,0 +1,48 @@
+import { test } from 'tap'
+import { skip } from '../support/browser.ts'
+import { namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
+import { ask, type Json, until } from '../support/service.ts'
+
+const SEES = ['view/role', 'view/tracker', 'view/location-history', 'view/geofence']
+/** The page asks every five minutes. */
+const LATER = '05:30'
+
+test('what others change meanwhile is there without a reload', { skip, timeout: 900_000 }, async (t) => {
+  const { service, token, login, hubId, gateway, groupId } = await openConsoleWorld(t)
+  const owner = (method: 'POST' | 'PATCH', path: string, body: Json): Promise<Json> =>
+    ask(service, method, path, { token, body })
+  const fence = (name: string) =>
+    owner('POST', '/geofence', { geofenceGroupId: groupId, name, center: { lat: 52, lng: 21 }, radius: 500 })
+  await fence('Yard')
+  const send = async (lat: number): Promise<void> => {
+    await gateway.send([{ externalId: 'bus', recordedAt: Date.now(), lat, lng: 21 }])
+    await gateway.drained()
+  }
+  await send(52)
+  const { data: trackers } = await ask(service, 'GET', '/trackers', { token })
+  await owner('PATCH', `/tracker/${trackers[0]._id}`, { hubId })
+  const { data: role } = await owner('POST', '/role', { name: 'Clerk', permissions: [...SEES, 'edit/geofence'] })
+  const clerk = { email: `clerk.${login.email}`, password: login.password }
+  await owner('POST', '/user', { name: 'Clerk', ...clerk, roleId: role._id, hubId: [hubId] })
+  const may = (permissions: string[]) => owner('PATCH', `/role/${role._id}`, { permissions })
+
+  const { page } = await openConsole(t, service)
+  await page.clock.install()
+  await page.reload()
+  await signIn(page, clerk)
+  await until('the tracker', async () => (await namesListed(page)).join() === 'bus')
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  const fences = page.getByRole('list', { name: 'Geofences' })
+  await fences.getByText('Yard').waitFor()
+  await page.getByRole('button', { name: '+ Circle' }).waitFor()
+
+  await may(SEES)
+  await fence('Field')
+  t.equal(await fences.getByText('Field').count(), 0)
+  await page.clock.fastForward(LATER)
+  await fences.getByText('Field').waitFor()
+  await until(
+    'nothing to be drawn any more',
+    async () => (await page.getByRole('button', { name: '+ Circle' }).count()) === 0,
+  )
+})

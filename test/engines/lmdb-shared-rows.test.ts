@@ -1,0 +1,38 @@
+import { test } from 'tap'
+import { openTableEnvironment, type TableRecord } from '../../src/engines/lmdb-tables/layout.ts'
+import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
+import { RowReader } from '../../src/engines/lmdb-tables/reads.ts'
+import type { Row } from '../../src/kernel/table.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { folderOf } from '../support/folder-of.ts'
+
+test('a shared row is read from the disk once between two commits, and gone when its time is', async (t) => {
+  const path = folderOf(t)
+  const clock = new FakeClock()
+  const store = await openLmdbTableStore({ path, clock })
+  await store.declare({ name: 'hubs', version: 1, isShared: true })
+  await store.commit([
+    { table: 'hubs', scope: 's', id: 'a', row: { name: 'West' }, expiresAt: clock.now() + 1_000 },
+    { table: 'hubs', scope: 's', id: 'b', row: { name: 'East' } },
+  ])
+  await store.close()
+  const env = openTableEnvironment(path)
+  t.teardown(() => env.root.close())
+  let reads = 0
+  const getBinary = env.rows.getBinary.bind(env.rows)
+  env.rows.getBinary = (...args: Parameters<typeof getBinary>) => {
+    reads += 1
+    return getBinary(...args)
+  }
+  const reader = new RowReader(env, clock)
+  const record = { number: 1 } as TableRecord
+  const nameOf = (id: string): unknown => reader.read<Row>(record, 's', id, true)?.name
+  t.same(['a', 'b', 'a', 'a', 'b'].map(nameOf), ['West', 'East', 'West', 'West', 'East'])
+  t.equal(reads, 2)
+  reader.committed()
+  t.same([nameOf('b'), reads], ['East', 3], 'a commit may have changed it')
+  clock.advance(1_000)
+  t.equal(nameOf('a'), undefined)
+  t.equal(reader.read<Row>(record, 's', 'b')?.name, 'East')
+  t.equal(reads, 5, 'rows that are not shared are read each time')
+})

@@ -1,0 +1,73 @@
+import { geofence } from '../../src/features/geofences/geofence.ts'
+import { geofenceStream } from '../../src/features/geofences/events.ts'
+import { role } from '../../src/features/identity/users/role.ts'
+import { Failure } from '../../src/kernel/errors.ts'
+import { handleCommand } from '../../src/kit/commands/handle-command.ts'
+import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
+import { FENCES, ORGANIZATION, PLACES, valuesOf } from './fleet.ts'
+import { BEGUN_MS, type Timeline } from './timeline.ts'
+import type { Asking } from './told.ts'
+
+const NAMES = 4
+
+/** Moves a fence, whatever it is by now or as the version that was seen. */
+export const moveFence = (
+  clients: Asking,
+  timeline: Timeline,
+  fence = timeline.between(0, FENCES.length - 1),
+  expectedVersion?: number,
+): void => {
+  const reach = { place: timeline.between(0, PLACES - 1), isWide: timeline.chance(0.5) }
+  const seed = Buffer.from(`edit ${timeline.between(0, 1e9)}`)
+  const at = BEGUN_MS + Math.floor(timeline.nowMs)
+  const stream = geofenceStream(FENCES[fence])
+  const command = { kind: 'change', organizationId: ORGANIZATION, values: valuesOf(fence, reach), at } as const
+  const eventId = idSource(at, seed, true).next()
+  clients.ask(
+    ({ services }) => {
+      const context = { ids: idSource(at, seed, true), metadata: {}, expectedVersion }
+      return handleCommand(services!.log, stream, geofence, command, context)
+    },
+    (answer) => {
+      if (answer === 'refused') clients.told.refused.set(eventId, stream)
+      else if (answer.wrote !== undefined) clients.told.edits.set(eventId, { stream, revision: answer.version - 1 })
+      clients.open--
+    },
+    (error: unknown) => (error instanceof Failure && error.code === 'stale_version' ? 'refused' : undefined),
+  )
+}
+
+/** Several people see the same version of a fence, and each edits it as that: one of them may. */
+export const contest = (clients: Asking, timeline: Timeline): void => {
+  const fence = timeline.between(0, FENCES.length - 1)
+  const see = ({ services }: { services: { log: { head(stream: string): Promise<number> } } | undefined }) =>
+    services!.log.head(geofenceStream(FENCES[fence]))
+  clients.ask(see, (head) => {
+    const rivals = timeline.between(2, 3)
+    clients.open += rivals - 1
+    for (let i = 0; i < rivals; i++) moveFence(clients, timeline, fence, head + 1)
+  })
+}
+
+/** Makes a role with one of a few names, which one role at a time may have. */
+export const makeRole = (clients: Asking, timeline: Timeline, number: number): void => {
+  const name = `Role ${timeline.between(1, NAMES)}`
+  const id = idFrom('simulated', 'role', number)
+  const now = BEGUN_MS + Math.floor(timeline.nowMs)
+  const seed = Buffer.from(`role ${id}`)
+  const body = { _id: id, name, permissions: [], permissionDetails: [] }
+  clients.ask(
+    async ({ services }) => {
+      const origin = { organizationId: ORGANIZATION, now, ids: idSource(now, seed, true), metadata: {} }
+      await role.writer(services!).create(origin, body)
+      return true
+    },
+    (isMade) => {
+      if (isMade) clients.told.roles.set(id, name)
+      clients.open--
+    },
+    // Another role has the name.
+    (error: unknown) =>
+      error instanceof Failure && ['invalid', 'key_in_use'].includes(error.code) ? false : undefined,
+  )
+}
