@@ -58,7 +58,7 @@ test('a service that is killed, upgraded and started again', { skip, timeout: 90
   const again = await startService(service.data, flags, service.port)
   t.teardown(() => again.kill())
   await until('the page to be live', async () => (await stateOf(page)) === 'Live')
-  t.equal(await alarm(page).count(), 0)
+  await alarm(page).waitFor({ state: 'hidden' })
   await page.getByText('Waymark was updated.').waitFor()
   await page.unroute(`${service.url}/`)
   await page.evaluate("location.hash = '#/map'")
@@ -87,7 +87,7 @@ test('a network that falls silent, and one that comes back', { skip, timeout: 90
   proxy.speak()
   await page.locator('.drawer').getByText('52.27000').waitFor()
   await until('the page to be live', async () => (await stateOf(page)) === 'Live')
-  t.equal(await alarm(page).count(), 0)
+  await alarm(page).waitFor({ state: 'hidden' })
 })
 
 test('a machine that slept for an hour', { skip, timeout: 900_000 }, async (t) => {
@@ -107,7 +107,7 @@ test('a machine that slept for an hour', { skip, timeout: 900_000 }, async (t) =
   await page.clock.fastForward('01:00:00')
   await page.locator('.drawer').getByText('52.28000').waitFor()
   await until('the page to be live', async () => (await stateOf(page)) === 'Live')
-  t.equal(await alarm(page).count(), 0)
+  await alarm(page).waitFor({ state: 'hidden' })
 })
 
 for (const hours of [2, -2])
