@@ -6,6 +6,7 @@ import { flagsOf, openServers } from '../support/stand-ins.ts'
 import { FLEET, option } from './fresh-service.ts'
 import { fenceCollection } from './frames.ts'
 import { type Pace, sendPaced } from './lasting-senders.ts'
+import { cpuSecondsOf } from './process-figures.ts'
 
 /**
  * Two whole processes on the same servers: one of them is killed, frozen or asked to end, and then started beside the
@@ -23,11 +24,14 @@ const FAULTS = (['SIGKILL', 'SIGSTOP', 'SIGTERM'] as const).filter(
   (fault) => !process.argv.includes('--only') || process.argv.includes(fault),
 )
 
+/** Logged by whoever takes over. */
+const NO_SIGN = 'gives no sign of life'
+
 const PROBES = 64
 const VERTICES = 50
 const COVER = 1.15
 
-type Phases = { [phase: string]: number | string }
+type Phases = { [phase: string]: number }
 
 /** What the survivor's log says, with the time of each line. */
 const lineSince = (
@@ -128,27 +132,38 @@ interface Organization {
 }
 
 const measured = async (survivor: Service, access: Access, atMs: number): Promise<Phases> => {
+  const cpuMs = cpuMsOf(survivor)
   const positions = await shown(survivor, access, atMs)
   await until('the consumers', async () => (await behind(survivor)).length === 0)
   const all = Date.now() - atMs
-  const silent = lineSince(survivor, atMs, 'gives no sign of life')
+  const silent = lineSince(survivor, atMs, NO_SIGN)
   const taken = lineSince(survivor, atMs, 'parts taken')
   return {
-    detected: silent === undefined ? '' : Date.parse(silent.time) - atMs,
-    'parts taken': taken === undefined ? '' : Date.parse(taken.time) - atMs,
-    slowest: taken === undefined ? '' : String(taken.slowest),
+    ...(silent !== undefined && { noticed: Date.parse(silent.time) - atMs }),
+    ...(taken !== undefined && { 'parts taken': Date.parse(taken.time) - atMs, ...took(taken) }),
     'positions shown': positions,
-    'all caught up': all,
+    'nothing behind': all,
+    'survivor’s processor': cpuMsOf(survivor) - cpuMs,
   }
 }
 
+/** How long each consumer took to have all parts that it got. */
+const took = ({ msOf }: { [name: string]: unknown }): Phases =>
+  Object.fromEntries(Object.entries(msOf as Phases).map(([consumer, ms]) => [`${consumer} taken in`, ms]))
+
+const cpuMsOf = ({ process: { pid } }: Service): number =>
+  Math.round(1_000 * [...cpuSecondsOf(pid as number).values()].reduce((sum, seconds) => sum + seconds, 0))
+
 const rest = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms))
 
-/** Both have a share, and neither is behind. */
+/** Both have a share, and neither is behind. Tells of each that one held the other to be dead, though it ran. */
 const settled = async (services: readonly Service[]): Promise<void> => {
   await rest(3_000)
+  const fromMs = Date.now()
   for (const service of services) await until('consumers', async () => (await behind(service)).length === 0, 600_000)
   await rest(3_000)
+  for (const service of services)
+    if (lineSince(service, fromMs, NO_SIGN) !== undefined) process.stdout.write('taken from a process that ran\n')
 }
 
 const run = async (folder: string): Promise<void> => {
@@ -167,8 +182,11 @@ const run = async (folder: string): Promise<void> => {
     )
   const services: { a: Service; b: Service } = { a: await start('a'), b: await start('b') }
   const { a } = services
-  const report = (name: string, phases: Phases): void =>
-    void process.stdout.write(`${name}: ${JSON.stringify(phases)}\n`)
+  const all = new Map<string, Phases[]>()
+  const report = (name: string, phases: Phases): void => {
+    process.stdout.write(`${name}: ${JSON.stringify(phases)}\n`)
+    all.set(name, [...(all.get(name) ?? []), phases])
+  }
   try {
     const access = await prepare(a)
     await settled([a, services.b])
@@ -190,14 +208,25 @@ const run = async (folder: string): Promise<void> => {
           const startedMs = Date.now()
           services.b = await start('b', 600_000)
           const readyMs = Date.now() - startedMs
-          report(`start after ${name}`, { ready: readyMs })
+          const own = lineSince(services.b, startedMs, 'parts taken')
+          report(`start after ${name}`, { ready: readyMs, ...(own !== undefined && took(own)) })
           await pace?.end()
         }
       }
     }
+    for (const [name, runs] of all) printTable(name, runs)
   } finally {
     await Promise.all([a.kill(), services.b.kill()])
     await servers.close()
+  }
+}
+
+/** Least and median of each phase over all rounds. */
+const printTable = (name: string, runs: readonly Phases[]): void => {
+  process.stdout.write(`\n${name}, ${runs.length} rounds: ms, least and median\n`)
+  for (const phase of new Set(runs.flatMap((phases) => Object.keys(phases)))) {
+    const values = runs.flatMap((phases) => phases[phase] ?? []).sort((a, b) => a - b)
+    process.stdout.write(`| ${phase} | ${values[0]} | ${values[Math.floor(values.length / 2)]} |\n`)
   }
 }
 
