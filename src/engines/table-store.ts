@@ -199,6 +199,10 @@ export interface TableStore {
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>
+  /** Shows the servers' other clients that this process is connected, by a name, until its connections end or are made anew. */
+  showAs?(name: string): Promise<void>
+  /** Names of those who are connected and have shown themselves. @throws Failure where a server does not tell */
+  shown?(): Promise<ReadonlySet<string>>
   /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */
   examine?(): Promise<Examination>
   /** Copies everything as it is at one moment into an empty folder, while the engine goes on working; embedded engines only. */
@@ -239,6 +243,8 @@ export const tablesWith = (store: TableStore, other: Partial<TableStore>): Table
   reset: (tables, consumer) => store.reset(tables, consumer),
   isLost: (table) => store.isLost(table),
   onLoss: (listener) => store.onLoss(listener),
+  ...(store.showAs !== undefined && { showAs: store.showAs.bind(store) }),
+  ...(store.shown !== undefined && { shown: store.shown.bind(store) }),
   ...(store.examine !== undefined && { examine: store.examine.bind(store) }),
   ...(store.copyTo !== undefined && { copyTo: store.copyTo.bind(store) }),
   ping: () => store.ping(),

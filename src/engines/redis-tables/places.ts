@@ -17,7 +17,7 @@ export interface KnownTable {
 export class Places {
   /** What is stored now belongs to it; checkpoints of another one do not count. Empty before it is known. */
   epoch = ''
-  private readonly prefix: string
+  readonly prefix: string
 
   constructor(prefix: string) {
     this.prefix = prefix

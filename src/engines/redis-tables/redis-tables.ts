@@ -34,6 +34,7 @@ import {
 import { READ_ROWS, readMany, Reads } from './reads.ts'
 import { readRedisUrl } from './redis-url.ts'
 import { Registry } from './registry.ts'
+import { ShownNames } from './shown-names.ts'
 import { SingleRows } from './single-rows.ts'
 import { rowArguments } from './steps.ts'
 import { unpackRow } from './terms.ts'
@@ -73,6 +74,7 @@ class RedisTables implements TableStore {
   private readonly singles: SingleRows
   private readonly epoch: Epoch
   private readonly pages: KnownPages
+  private readonly names: ShownNames
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -83,10 +85,19 @@ class RedisTables implements TableStore {
     this.singles = new SingleRows(connection, places)
     this.epoch = new Epoch(connection, places, this.registry)
     this.pages = new KnownPages((key) => this.epoch.confirm(key))
+    this.names = new ShownNames(connection, places.prefix)
   }
 
   open(): Promise<void> {
     return this.epoch.open()
+  }
+
+  showAs(name: string): Promise<void> {
+    return this.names.show(name)
+  }
+
+  shown(): Promise<ReadonlySet<string>> {
+    return this.names.all()
   }
 
   isLost(table: string): boolean {

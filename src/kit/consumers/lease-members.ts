@@ -3,13 +3,15 @@ import type { Member } from './lease-rows.ts'
 import { sharesOf } from './shares.ts'
 
 /** Time between two signs of life, and between two looks at what is whose. */
-export const LOOK_MS = 500
+export const LOOK_MS = 250
 /** Silence after which a process counts as dead: several signs, since one may be late. */
-export const LIFE_MS = 2_000
+export const LIFE_MS = 1_250
+/** The same for one whose connections have ended: long enough for a connection to be made anew. */
+export const GONE_LIFE_MS = 2 * LOOK_MS
 /** The longest such time, for a process that stands still now and then; also for versions that give a sign once a second. */
 export const LIFE_MS_MAX = 8_000
 /** What is left at each look of the longest delay of a sign: half of it after 17 seconds. */
-const DELAY_KEPT = 0.98
+const DELAY_KEPT = 0.99
 
 /** A process as this one sees it. */
 interface Seen extends Member {
@@ -23,7 +25,11 @@ interface Seen extends Member {
  * to be dead for a pause that it makes more often.
  */
 export class LeaseMembers {
+  /** Whether others see the connections of this process. */
+  isShown = false
   private readonly life: Life
+  /** Those whose connections have ended. */
+  private gone: ReadonlySet<string> = new Set()
   private members: ReadonlyMap<string, Seen> = new Map()
   private beat = 0
   private lookedAtMs: number
@@ -45,7 +51,7 @@ export class LeaseMembers {
     this.delayMs = Math.max(this.delayMs * DELAY_KEPT, delayMs)
     this.signedAtMs = nowMs
     const lifeMs = Math.min(LIFE_MS_MAX, Math.round(LIFE_MS + 2 * this.delayMs))
-    return { node: this.life.node, beat: ++this.beat, lifeMs, joins }
+    return { node: this.life.node, beat: ++this.beat, lifeMs, joins, ...(this.isShown && { isShown: true }) }
   }
 
   see(members: ReadonlyMap<string, Member>, nowMs: number): void {
@@ -59,12 +65,26 @@ export class LeaseMembers {
         return [owner, { ...member, silentMs: known?.beat === member.beat ? known.silentMs + lookedMs : 0 }]
       }),
     )
+    this.gone = new Set([...this.gone].filter((owner) => (this.members.get(owner)?.silentMs ?? 0) > 0))
+  }
+
+  /** Those that may be gone, by their silence. */
+  silent(): string[] {
+    return [...this.members]
+      .filter(([owner, { isShown, silentMs }]) => isShown === true && silentMs >= GONE_LIFE_MS && this.lives(owner))
+      .map(([owner]) => owner)
+  }
+
+  /** Takes note of who of the silent is connected. Who does not see even itself there learns nothing. */
+  seeConnected(shown: ReadonlySet<string>): void {
+    if (shown.has(this.life.id)) this.gone = new Set(this.silent().filter((owner) => !shown.has(owner)))
   }
 
   /** Whether another process is alive. */
   lives(owner: string): boolean {
     const member = this.members.get(owner)
-    return member !== undefined && member.node !== this.life.node && member.silentMs < (member.lifeMs ?? LIFE_MS_MAX)
+    if (member === undefined || member.node === this.life.node) return false
+    return member.silentMs < (this.gone.has(owner) ? GONE_LIFE_MS : (member.lifeMs ?? LIFE_MS_MAX))
   }
 
   hasOthers(): boolean {

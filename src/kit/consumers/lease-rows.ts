@@ -28,6 +28,8 @@ export interface Member extends Row {
   beat: number
   /** Silence after which others hold it to be dead; absent in rows of versions before this. */
   lifeMs?: number
+  /** Its connections bear its name, so that who does not see that knows that it is gone. */
+  isShown?: boolean
   joins: readonly string[]
 }
 
@@ -41,7 +43,10 @@ export interface Leases {
   members: ReadonlyMap<string, Member>
 }
 
-export type LeaseTables = Pick<TableStore, 'declare' | 'find' | 'get' | 'commit' | 'take' | 'onLoss'>
+export type LeaseTables = Pick<
+  TableStore,
+  'declare' | 'find' | 'get' | 'commit' | 'take' | 'onLoss' | 'showAs' | 'shown'
+>
 
 /** What is stored of leases. */
 export class LeaseRows {
@@ -83,6 +88,20 @@ export class LeaseRows {
   /** Gives a sign of life. */
   sign(owner: string, member: Member): Promise<void> {
     return this.tables.commit([change(MEMBER + owner, member)])
+  }
+
+  /** Shows others that this process is connected; answers whether they can see that. */
+  async show(owner: string): Promise<boolean> {
+    if (this.tables.showAs === undefined) return false
+    return this.tables.showAs(owner).then(
+      () => true,
+      () => false, // a user without that right: the silence alone tells
+    )
+  }
+
+  /** Who is connected; nobody where servers do not tell. */
+  async shown(): Promise<ReadonlySet<string>> {
+    return (await this.tables.shown?.().catch(() => undefined)) ?? new Set()
   }
 
   /** Changes whose everything is, by what it is at that moment, and forgets the dead; answers what it is then. */

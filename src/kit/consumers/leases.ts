@@ -1,13 +1,12 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
+import { LeaseChanges } from './lease-changes.ts'
 import { LeaseMembers, LOOK_MS } from './lease-members.ts'
 import { frees, type Held, isSameHeld, LeaseRows, type LeaseTables } from './lease-rows.ts'
 import type { Owned, Owners } from './owners.ts'
 import type { Life } from '../operations/life.ts'
 import { pause, untilDone } from './retry.ts'
 
-/** Time between two glances at whether somebody has changed what is whose: whoever leaves something hands it over by then. */
-const GLANCE_MS = 50
 const BORROW_LOOK_MS = 100
 
 interface Joined {
@@ -43,17 +42,15 @@ export class LeaseOwners implements Owners {
   private held: Held = { owners: {}, borrowed: {} }
   /** Whose everything should be, by name. */
   private shares: ReadonlyMap<string, string> = new Map()
-  /** Mark of the last change that this process knows of. */
-  private knownChange: string | undefined
-  private changes = 0
+  private readonly changes: LeaseChanges
   private signedJoins = ''
-  private cancelTimer = (): void => undefined
   private isClosed = false
 
   private constructor(services: LeaseServices) {
     this.services = services
     this.rows = new LeaseRows(services.tables)
     this.members = new LeaseMembers(services.life, services.clock.monotonic())
+    this.changes = new LeaseChanges(this.rows, services.clock, services.life.id, () => void this.look())
   }
 
   static async open(services: LeaseServices): Promise<LeaseOwners> {
@@ -115,7 +112,7 @@ export class LeaseOwners implements Owners {
   /** Gives up what is left, so that others need not wait until this process is held to be dead. */
   async close(): Promise<void> {
     this.isClosed = true
-    this.cancelTimer()
+    this.changes.stop()
     await this.looking
     this.joined.clear()
     this.borrowing.clear()
@@ -138,46 +135,34 @@ export class LeaseOwners implements Owners {
 
   private async lookOnce(): Promise<void> {
     if (this.isClosed) return
-    this.cancelTimer()
+    this.changes.stop()
     const { clock, logger } = this.services
     try {
       const joins = this.joins()
-      await this.rows.sign(this.owner, this.members.sign(joins, clock.monotonic()))
-      const { held, members } = await this.rows.read()
+      const sign = this.members.sign(joins, clock.monotonic())
+      // Neither is waited for: a server of others may not answer.
+      void this.rows.show(this.owner).then((isShown) => (this.members.isShown = isShown))
+      const [{ held, members }] = await Promise.all([this.rows.read(), this.rows.sign(this.owner, sign)])
       this.held = held
       this.members.see(members, clock.monotonic())
+      if (this.members.silent().length > 0) void this.seeConnected()
       this.shares = this.members.shares(joins)
       for (const { owner, silentMs } of this.members.dead())
         logger.warn('a process gives no sign of life; what it had is taken by others', { owner, silentMs })
       if (this.members.dead().length > 0 || !isSameHeld(this.held, this.after(this.held))) await this.change()
-      else if (this.signedJoins !== joins.join()) await this.announce()
+      else if (this.signedJoins !== joins.join()) await this.changes.announce()
       this.signedJoins = joins.join()
       this.follow()
     } catch (error) {
       // Nobody can take anything either.
       this.warn(error)
     }
-    this.glanceLater(clock.monotonic() + LOOK_MS)
+    if (!this.isClosed) this.changes.waitUntil(clock.monotonic() + LOOK_MS)
   }
 
-  /** Looks again at the time, or sooner where somebody has changed something. */
-  private glanceLater(lookAtMs: number): void {
-    if (this.isClosed) return
-    const { clock } = this.services
-    const remainingMs = lookAtMs - clock.monotonic()
-    this.cancelTimer = clock.after(Math.min(GLANCE_MS, remainingMs), () => {
-      if (remainingMs <= GLANCE_MS) void this.look()
-      else void this.glance(lookAtMs)
-    })
-  }
-
-  private async glance(lookAtMs: number): Promise<void> {
-    const looking = this.looking
-    const last = await this.rows.lastChange().catch(() => this.knownChange) // the next look says what is wrong
-    if (this.looking !== looking || this.next !== undefined) return
-    if (last === this.knownChange) return this.glanceLater(lookAtMs)
-    this.knownChange = last
-    void this.look()
+  private async seeConnected(): Promise<void> {
+    this.members.seeConnected(await this.rows.shown())
+    if (this.members.dead().length > 0) void this.look()
   }
 
   private async change(): Promise<void> {
@@ -189,25 +174,26 @@ export class LeaseOwners implements Owners {
       return after
     }
     this.held = await this.rows.change(edit, this.isClosed ? [...dead, this.owner] : dead)
-    if (isFreed) await this.announce()
+    if (isFreed) await this.changes.announce()
   }
 
-  private announce(): Promise<void> {
-    this.knownChange = `${this.owner} ${++this.changes}`
-    return this.rows.announce(this.knownChange)
-  }
-
-  /** What this process makes of what is whose: what the dead had is free, what is its share and free is its own. */
+  /**
+   * What this process makes of what is whose: what the dead had, and what is done here no more, goes to whose share it
+   * is, who need not ask for it; what is this process's share and free is its own.
+   */
   private after(held: Held): Held {
-    const owners = Object.fromEntries(
-      Object.entries(held.owners).filter(([name, owner]) => this.lives(owner) && !this.isDone(name, owner)),
-    )
     const borrowed = Object.fromEntries(
       Object.entries(held.borrowed).filter(
         ([name, owner]) => this.lives(owner) && (owner !== this.owner || this.borrowing.has(name)),
       ),
     )
     for (const name of this.borrowing) borrowed[name] ??= this.owner
+    const owners: { [name: string]: string } = {}
+    for (const [name, owner] of Object.entries(held.owners)) {
+      const heir = borrowed[name] === undefined ? this.shares.get(name) : undefined
+      if (this.lives(owner) && !this.isDone(name, owner)) owners[name] = owner
+      else if (heir !== undefined && heir !== this.owner) owners[name] = heir
+    }
     for (const [name, { isEnding }] of this.joined)
       if (!isEnding && borrowed[name] === undefined && this.shares.get(name) === this.owner) owners[name] ??= this.owner
     return { owners, borrowed }
@@ -236,13 +222,15 @@ export class LeaseOwners implements Owners {
     if (taken.length > 0) void this.tell(taken)
   }
 
-  /** Says how long it took to take these, and which took longest. */
+  /** Says how long it took to take these, and the last of each consumer. */
   private async tell(taken: readonly Joined[]): Promise<void> {
     const { clock, logger } = this.services
     const begunMs = clock.monotonic()
-    let slowest = ''
-    await Promise.all(taken.map(({ owned, turn }) => turn.then(() => (slowest = owned.name))))
-    logger.info('parts taken', { parts: taken.length, ms: Math.round(clock.monotonic() - begunMs), slowest })
+    const passedMs = (): number => Math.round(clock.monotonic() - begunMs)
+    const msOf: { [consumer: string]: number } = {}
+    // Turns that end later write later: what stays is the longest.
+    await Promise.all(taken.map(({ owned, turn }) => turn.then(() => (msOf[consumerOf(owned.name)] = passedMs()))))
+    logger.info('parts taken', { parts: taken.length, ms: passedMs(), msOf })
   }
 
   private take(joined: Joined): void {
@@ -298,3 +286,5 @@ export class LeaseOwners implements Owners {
     this.services.logger.warn('leases not looked at', { error: String(error) })
   }
 }
+
+const consumerOf = (name: string): string => name.replace(/-\d+$/, '')

@@ -2,7 +2,7 @@ import { test, type Test } from 'tap'
 import type { TableStore } from '../../../src/engines/table-store.ts'
 import { openLmdbTableStore } from '../../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { openRedisTables } from '../../../src/engines/redis-tables/redis-tables.ts'
-import { LeaseMembers, LIFE_MS, LIFE_MS_MAX, LOOK_MS } from '../../../src/kit/consumers/lease-members.ts'
+import { GONE_LIFE_MS, LeaseMembers, LIFE_MS, LIFE_MS_MAX, LOOK_MS } from '../../../src/kit/consumers/lease-members.ts'
 import { LeaseOwners } from '../../../src/kit/consumers/leases.ts'
 import type { IsOurs } from '../../../src/kit/consumers/follower.ts'
 import type { Owned } from '../../../src/kit/consumers/owners.ts'
@@ -16,6 +16,9 @@ import { until } from '../../support/service.ts'
 const NAMES = Array.from({ length: 8 }, (_, partition) => ['matcher', 'history'].map((name) => `${name}-${partition}`))
   .flat()
   .concat('sweep')
+
+/** The last sign is seen at the first look, and the connections are asked about at the last. */
+const GONE_LOOKS = 1 + GONE_LIFE_MS / LOOK_MS
 
 /** A process as its leases see it: its clock can be held still. */
 const openNode = async (t: Test, tables: TableStore, owner: string, names: readonly string[] = NAMES, node = owner) => {
@@ -90,6 +93,40 @@ test('the same on Redis', { skip: withoutRedis }, async (t) => {
   await walk(t, tables)
 })
 
+test('a process whose connections have ended is held to be dead long before its life ends; one that is connected is not', {
+  skip: withoutRedis,
+}, async (t) => {
+  const server = await openRedisServer('/tmp')
+  t.teardown(() => server.kill())
+  const [own, others, frozen] = await Promise.all([0, 1, 2].map(() => openRedisTables({ url: server.url })))
+  const a = await openNode(t, own, 'a')
+  const b = await openNode(t, others, 'b')
+  const c = await openNode(t, frozen, 'c')
+  t.teardown(() => Promise.all([own, others, frozen].map((tables) => tables.close())))
+  await pass([a, b, c], 'all to have some', () => isShared([a, b, c]) && [a, b, c].every(({ has }) => has.size > 0))
+  for (const { owners } of [a, b, c, a, b, c]) await owners.borrow([], async () => undefined) // signs say that they are shown
+  const had = [...b.has]
+  await others.close()
+  let looks = 0
+  await until('what it had to be taken', async () => {
+    if (had.every((name) => a.has.has(name) || c.has.has(name))) return true
+    if (looks >= GONE_LOOKS) return false
+    looks++
+    for (const { clock } of [a, c]) clock.advance(LOOK_MS)
+    for (const { owners } of [a, c]) await owners.borrow([], async () => undefined)
+    return false
+  })
+  const kept = [...c.has]
+  for (let ms = 0; ms < GONE_LIFE_MS + LOOK_MS; ms += LOOK_MS) {
+    a.clock.advance(LOOK_MS)
+    await a.owners.borrow([], async () => undefined)
+  }
+  t.notOk(
+    kept.some((name) => a.has.has(name)),
+    'silence alone takes as long as ever',
+  )
+})
+
 test('what a dead process had is taken after its life, counted by looks and by nobody’s clock', async (t) => {
   const tables = await open(t)
   const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]
@@ -129,7 +166,7 @@ test('a process whose signs come late is waited for longer, for a while; one of 
   t.equal(sign(LOOK_MS).lifeMs, LIFE_MS)
   t.equal(sign(LOOK_MS + 700).lifeMs, LIFE_MS + 1_400, 'twice its longest delay')
   t.equal(sign(10 * LIFE_MS_MAX).lifeMs, LIFE_MS_MAX, 'and no longer than that')
-  for (let i = 0; i < 1_000; i++) sign(LOOK_MS)
+  for (let i = 0; i < 2_000; i++) sign(LOOK_MS)
   t.equal(sign(LOOK_MS).lifeMs, LIFE_MS, 'it is busy no more')
 
   const diesAfterMs = (lifeMs: number | undefined): number => {
