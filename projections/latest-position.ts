@@ -71,13 +71,13 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    await this.lastCommit
+    // Commits of other partitions say nothing of this one.
+    if (this.partitions.has(partition)) await this.lastCommit
     const { tables } = this.options
     for (const table of [LATEST_POSITIONS, LATEST_TRACKERS]) await tables.declare(table)
     const checkpoint = await OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition))
     // What was stored when trackers were not kept is begun anew.
-    if (checkpoint.at !== undefined && !isIndexed(checkpoint.at))
-      await checkpoint.commit([], latestPlace(partition, -1))
+    if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
     const known = { points: new Map(), absent: new Set<string>(), indexed: new Set<string>(), changed: new Map() }
     this.partitions.set(partition, { checkpoint, at, committedAt: at, ...known })
@@ -93,6 +93,12 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       if (this.loaded(partition) !== state) throw new Error(`partition ${partition} was loaded anew meanwhile`)
       this.apply(entry, state)
     })
+  }
+
+  /** Reads the rows of all of these at once: one entry after the other, an owner of many trackers falls behind. */
+  async foresee(entries: readonly LocationEntry[], partition: number): Promise<void> {
+    const state = this.loaded(partition)
+    await this.read(state, partition, unreadOf(state, entries.flatMap(trackersOf)) ?? [])
   }
 
   storedThrough(partition: number): number {
@@ -245,12 +251,12 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
 type Tracker = PointBatch['trackers'][number]
 
-/** Those whose row has yet to be looked for; undefined, and nothing made, where there are none: nearly always. */
+/** Those whose row has yet to be looked for, each once; undefined, and nothing made, where there are none: nearly always. */
 const unreadOf = ({ points, absent }: Partition, trackers: readonly Tracker[]): Tracker[] | undefined => {
-  let unread: Tracker[] | undefined
-  for (const tracker of trackers)
-    if (!points.has(tracker.trackerId) && !absent.has(tracker.trackerId)) (unread ??= []).push(tracker)
-  return unread
+  let unread: Map<string, Tracker> | undefined
+  for (const one of trackers)
+    if (!points.has(one.trackerId) && !absent.has(one.trackerId)) (unread ??= new Map()).set(one.trackerId, one)
+  return unread && [...unread.values()]
 }
 
 const trackersOf = (entry: LocationEntry): readonly Tracker[] => {

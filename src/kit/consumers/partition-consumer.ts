@@ -18,6 +18,8 @@ export interface PartitionConsumer<Entry> {
   /** Restores what is needed and answers the revision of the last entry that is already applied, -1 for none. */
   load(partition: number): Promise<number>
   handle(entry: Entry, partition: number): void | Promise<void>
+  /** Called while catching up, before these entries are handled one after the other: may read for all of them at once. */
+  foresee?(entries: readonly Entry[], partition: number): Promise<void>
   /** Revision up to which all is stored that comes of the entries; absent where that is what was handled. */
   storedThrough?(partition: number): number
   /** Stores what it can, then forgets the partition: nothing of it is written afterwards. */
@@ -237,9 +239,13 @@ export class FedConsumer<Entry> implements TurnTaker {
     const events = await log.read(streamOf(this.partition), this.at + 1, PAGE_EVENTS)
     if (events.length === 0) this.at = this.head // all that was there is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
-    for (const event of events) {
+    const { consumer, partition } = this
+    const waiting = events.map((event) => ({ ...event, entry: decode(event, partition), weight: 1 }))
+    const entries = waiting.map(({ entry }) => entry)
+    if (entries.length > 1 && !this.isClosed) await consumer.foresee?.(entries, partition)
+    for (const one of waiting) {
       if (this.isClosed) return
-      await this.handle({ ...event, entry: decode(event, this.partition), weight: 1 })
+      await this.handle(one)
     }
   }
 

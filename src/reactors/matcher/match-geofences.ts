@@ -29,7 +29,9 @@ interface Running {
 
 /** Time from the end of one save of a partition's state to the start of the next. */
 const SAVE_INTERVAL_MS = 2_500
-const TAIL_EVENTS = 64
+/** Events of the first read from the end, which nearly always has a decision, and of further ones at most. */
+const TAIL_EVENTS = 2
+const TAIL_EVENTS_MAX = 64
 
 /**
  * Matches points against geofences and detects trips: follows `locations-<partition>` and is the only writer of
@@ -56,17 +58,19 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const { log, tables, clock } = this.services
     await tables.declare(MATCHER_STATE)
     await tables.declare(RUNNING_TRIPS)
-    const revision = await takeStream(log, transitionStream(partition), takenEvent(clock.now()))
+    const taking = takeDecisions(log, partition, clock.now())
+    taking.catch(() => undefined) // awaited once the state is there
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
       const loaded = await matcher.load()
+      const { revision, last } = await taking
       const onDecided = this.options.onDecided ?? (() => undefined)
       const onFailure = (error: unknown): void => {
         this.options.onFailure?.(partition, error)
         if (outbox.failure !== undefined) this.onLost?.(partition)
       }
       const outbox = new DecisionOutbox({ log, clock, partition, revision, onDecided, onFailure })
-      matcher.begin(outbox, await lastDecision(log, partition))
+      matcher.begin(outbox, last)
       const running: Running = {
         matcher,
         outbox,
@@ -130,7 +134,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const running = this.running.get(partition)
     if (running === undefined) return
     await running.saving
-    await this.saveNow(partition, running)
+    if (running.matcher.isDirty) await this.saveNow(partition, running)
   }
 
   /** Writes a snapshot of a partition to the log; answers the revision of the location stream up to which it goes. */
@@ -206,10 +210,21 @@ const takenEvent = (now: number): NewEvent => ({
   metadata: { actor: 'reactor:match-geofences' },
 })
 
+/** Makes this process the only one that appends decisions; answers where that stands, and the last decision before it. */
+const takeDecisions = async (
+  log: EventLog,
+  partition: number,
+  now: number,
+): Promise<{ revision: number; last: LastDecision }> => {
+  const revision = await takeStream(log, transitionStream(partition), takenEvent(now))
+  return { revision, last: await lastDecision(log, partition) }
+}
+
 /** The last decision that the stream has, -1 for none. */
 const lastDecision = async (log: EventLog, partition: number): Promise<LastDecision> => {
-  for (let from: number | 'end' = 'end'; ; ) {
-    const events: RecordedEvent[] = await log.read(transitionStream(partition), from, TAIL_EVENTS, 'backwards')
+  let from: number | 'end' = 'end'
+  for (let count = TAIL_EVENTS; ; count = TAIL_EVENTS_MAX) {
+    const events: RecordedEvent[] = await log.read(transitionStream(partition), from, count, 'backwards')
     const found = events.find((event) => event.type === DECIDED)
     if (found !== undefined) {
       const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(found.data)

@@ -3,7 +3,7 @@ import type { MatchingSettings } from '../../features/locations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { matcherCheckpoint } from '../../features/transitions/events.ts'
 import { RUNNING_TRIPS, type RunningTripsRow, runningTripsId } from '../../features/trips/views.ts'
-import { inSlices } from '../../kernel/breath.ts'
+import { breathe, inSlices } from '../../kernel/breath.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RevisionsInForce } from './fence-book.ts'
 import type { Fences } from './fences.ts'
@@ -42,6 +42,8 @@ interface ChunkRow extends Row {
 
 const ROWS_PER_COMMIT = 400
 const ROWS_PER_READ = 64
+/** Of the pages of a partition. */
+const READS_AT_ONCE = 4
 
 export class MatcherStore {
   private readonly tables: TableStore
@@ -67,12 +69,19 @@ export class MatcherStore {
 
   /** Calls back with each stored page. */
   async pages(count: number, each: (page: number, row: PageRow) => void): Promise<void> {
-    for (let from = 0; from < count; from += ROWS_PER_READ) {
-      const ids = Array.from({ length: Math.min(ROWS_PER_READ, count - from) }, (_, i) => this.pageId(from + i))
-      const rows = await this.tables.getMany<PageRow>(MATCHER_STATE.name, this.scope, ids)
-      rows.forEach((row, i) => {
-        if (row !== undefined) each(from + i, row)
-      })
+    for (let first = 0; first < count; first += READS_AT_ONCE * ROWS_PER_READ) {
+      const froms = Array.from({ length: READS_AT_ONCE }, (_, i) => first + i * ROWS_PER_READ)
+      await Promise.all(froms.filter((from) => from < count).map((from) => this.somePages(from, count, each)))
+    }
+  }
+
+  private async somePages(from: number, count: number, each: (page: number, row: PageRow) => void): Promise<void> {
+    const ids = Array.from({ length: Math.min(ROWS_PER_READ, count - from) }, (_, i) => this.pageId(from + i))
+    const rows = await this.tables.getMany<PageRow>(MATCHER_STATE.name, this.scope, ids)
+    for (const [i, row] of rows.entries()) {
+      const pause = breathe()
+      if (pause !== undefined) await pause
+      if (row !== undefined) each(from + i, row)
     }
   }
 
