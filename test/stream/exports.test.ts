@@ -106,6 +106,53 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
     )
   })
 
+  await t.test('a mapping, and a config, name what there is', async (t) => {
+    const refused = async (path: string, body: object, ...paths: string[]): Promise<void> =>
+      void t.match(await exported(path, body), {
+        status: 400,
+        json: { code: 'invalid', errors: paths.map((one) => ({ path: one })) },
+      })
+    await refused(
+      '/data/export',
+      { dataTypeId, mapping: { number: 'No.', prise: 'P', 'values.x/y': 'X' } },
+      '/mapping/prise',
+      '/mapping/values.x~1y',
+    ) // both are told at once
+    await refused('/tasks/export', { mapping: { tittle: 'T' } }, '/mapping/tittle')
+    t.equal((await exported('/tasks/export', { mapping: { title: 'T', 'window.from': 'F' } })).status, 200)
+    t.equal(
+      (await exported('/data/export', { dataTypeId, mapping: { 'values.number': 'No.', _id: 'Id' } })).status,
+      200,
+    )
+    t.match(
+      (await exported('/data/export', { dataTypeId, mapping: { prise: 'P' } })).json.message,
+      /number, name, price/,
+    )
+    const data = { name: 'Two', target: 'data', dataTypeId }
+    const tasks = { name: 'Two', target: 'task' }
+    await refused('/export-config', { ...data, fields: ['nothing'] }, '/fields')
+    await refused('/export-config', { ...data, filter: { nonsense: 1 } }, '/filter/nonsense')
+    await refused('/export-config', { ...data, filter: { 'values.prise': 1 } }, '/filter/values.prise')
+    await refused('/export-config', { ...data, mapping: { prise: 'P' } }, '/mapping/prise')
+    await refused('/export-config', { ...tasks, fields: ['tittle'] }, '/fields')
+    await refused('/export-config', { ...tasks, filter: { stat: 'new' } }, '/filter/stat')
+    const config = await make('/export-config', { ...data, filter: { 'values.price.from': -2 }, fields: ['number'] })
+    const amended = (body: object) => call(service, 'PATCH', `/export-config/${config._id}`, { token, body })
+    t.match(await amended({ fields: ['nothing'] }), { status: 400, json: { errors: [{ path: '/fields' }] } })
+    t.match(await amended({ filter: { nonsense: 1 } }), {
+      status: 400,
+      json: { errors: [{ path: '/filter/nonsense' }] },
+    })
+    const named = (name: string) => [...FIELDS.filter((one) => one.name !== 'price'), { name, type: 'number' }]
+    const renamed = (name: string) =>
+      call(service, 'PATCH', `/data-type/${dataTypeId}`, { token, body: { fields: named(name) } })
+    t.equal((await renamed('cost')).status, 200)
+    t.equal((await amended({ name: 'Three' })).status, 200, 'what it asked for before is looked at when it changes')
+    t.equal((await amended({ format: 'xlsx' })).status, 400)
+    t.equal((await renamed('price')).status, 200)
+    await ask(service, 'DELETE', `/export-config/${config._id}`, { token })
+  })
+
   await t.test('what a role hides is in no export, and naming it is 403', async (t) => {
     const role = await make('/role', {
       name: 'Clerk',
@@ -121,6 +168,12 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
       fields: ['price'],
     })
     t.equal((await exported('/data/export', { dataTypeId, filter: { 'values.price': -1.5 } }, login.token)).status, 403)
+    t.match(await exported('/data/export', { dataTypeId, mapping: { price: 'P' } }, login.token), {
+      status: 403,
+      json: { fields: ['price'] },
+    })
+    const unknown = await exported('/data/export', { dataTypeId, mapping: { prise: 'P' } }, login.token)
+    t.match(unknown.json.message, /expected number, name, seen, place, _id/)
     t.equal((await exported('/tasks/export', {}, login.token)).status, 403)
   })
 

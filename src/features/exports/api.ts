@@ -21,6 +21,7 @@ import { jobDecider } from '../../kit/jobs/life.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { assertRoom, type Quotas } from '../../kit/quotas/quotas.ts'
 import { EXPORT_FORMATS, type ExportKind, type ExportRequested } from './events.ts'
+import { assertMapping } from './asked-names.ts'
 import { assertMayExport, type ExportBody, type ExportSources, openExport, questionOf, timeZoneOf } from './question.ts'
 import { DATA_BODY, DECLARED, EXPORT_EXAMPLE, EXPORT_ID, EXPORT_SCHEMA, STATES, TASK_BODY } from './schemas.ts'
 import { isSigned } from './download-link.ts'
@@ -106,6 +107,8 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
       const id = request.ids.next()
       const before = request.ids.isRepeat === true ? await askedBefore(log, EXPORT, id) : undefined
       const question = await questionOf(tables, caller, kind, request.body)
+      // A config's own may name what is hidden here, or gone since.
+      await assertMapping(services, caller, { ...question, mapping: request.body.mapping ?? {} })
       const { shape, walk } = await openExport(services, caller, question, request.now, request.signal)
       const { organizationId, userId } = caller
       const { total } = walk

@@ -54,7 +54,18 @@ const TASK_FIELDS = [
   'cancelledAt',
 ]
 const TIMES = new Set(TASK_FIELDS.filter((name) => /At$|^window\./.test(name)).concat('updatedAt'))
-const RECORD_MEMBERS = ['_id', 'dataTypeId', 'createdAt', 'updatedAt', 'version', 'organizationId']
+export const RECORD_MEMBERS: readonly string[] = [
+  '_id',
+  'dataTypeId',
+  'createdAt',
+  'updatedAt',
+  'version',
+  'organizationId',
+]
+
+/** Name of a field of a type, which may stand behind `values.`. */
+export const bareName = (name: string): string =>
+  (name.startsWith('values.') ? name.slice('values.'.length) : name).normalize('NFC')
 
 /** @throws Failure invalid for a type that is not there, or has no places where the format needs them */
 export const exportShape = (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> =>
@@ -73,12 +84,11 @@ const recordShape = async (tables: TableStore, caller: UserCaller, question: Exp
   const shown = type.fields.filter(({ name }) => !hidden.has(name))
   const place = shown.find(({ type: one }) => one === 'coordinate')?.name
   assertPlaces(question, place !== undefined)
-  const bare = (name: string): string => (name.startsWith('values.') ? name.slice('values.'.length) : name)
   const times = new Set(shown.filter(({ type: one }) => one === 'datetime').map(({ name }) => name))
   const names = question.fields ?? ['_id', ...shown.map(({ name }) => name)]
   const columns = names.map((said): ExportColumn => {
     const isMember = RECORD_MEMBERS.includes(said)
-    const name = isMember ? said : bare(said)
+    const name = isMember ? said : bareName(said)
     const readValue = (row: Row): Json | undefined =>
       isMember ? (row[name] as Json) : (row.values as JsonObject | undefined)?.[name]
     const isTime = isMember ? TIMES.has(name) : times.has(name)

@@ -3,6 +3,7 @@ import type { Feature } from '../../feature.ts'
 import type { Route } from '../../kit/http/route.ts'
 import { JobPlaces } from '../../kit/jobs/asking.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { listShape } from '../../kit/resource/rows.ts'
 import { ownedPart } from '../../kit/consumers/owners.ts'
 import { SCHEDULED_EXPORTS, ScheduledExports } from '../../reactors/exports/scheduled-exports.ts'
 import { exportWork } from '../../reactors/exports/run-export.ts'
@@ -10,6 +11,7 @@ import { recordReads } from '../data/read-records.ts'
 import { taskConditions } from '../tasks/conditions.ts'
 import { task } from '../tasks/task.ts'
 import { exportRoutes } from './api.ts'
+import { ConfigWrites } from './config-writes.ts'
 import { exportConfig } from './export-config.ts'
 import { JOB_EVENTS } from './live-feed.ts'
 import type { ExportSources } from './question.ts'
@@ -22,15 +24,14 @@ const DIRECT_MAX = 5_000
 export const exporting: Feature = {
   resources: [exportConfig],
   projections: [exportRows],
-  routes: (services) => [
-    ...exportConfig.routes(services),
-    ...exportRoutes({
-      ...services,
-      ...sourcesOf(services),
-      places: new JobPlaces(services.tables, EXPORT_BOUNDS),
-      directMax: DIRECT_MAX,
-    }),
-  ],
+  routes: (services) => {
+    const sources = sourcesOf(services)
+    const places = new JobPlaces(services.tables, EXPORT_BOUNDS)
+    return [
+      ...exportConfig.routes(services, { writes: new ConfigWrites(services, sources) }),
+      ...exportRoutes({ ...services, ...sources, places, directMax: DIRECT_MAX }),
+    ]
+  },
   works: (services) => [exportWork({ ...services, ...sourcesOf(services) })],
   jobs: (services) => [
     ownedPart(SCHEDULED_EXPORTS, async () => new ScheduledExports({ ...services, ...sourcesOf(services) }).start()),
@@ -53,6 +54,7 @@ const sourcesOf = (services: ResourceServices): ExportSources => {
   const tasks = task.routes(services, { conditions: taskConditions(services.tables) })
   return {
     tables: services.tables,
+    taskMembers: listShape(task.declaration).members,
     lists: { data: walker(recordReads(services), 'listData'), task: walker(tasks, 'listTasks') },
   }
 }

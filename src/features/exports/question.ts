@@ -12,6 +12,8 @@ import type { ExportWalk, ListWalker } from './walk.ts'
 export interface ExportSources {
   tables: TableStore
   lists: { [kind in ExportKind]: ListWalker }
+  /** Members of a task as its list answers it. */
+  taskMembers: readonly string[]
 }
 
 export interface ExportBody {

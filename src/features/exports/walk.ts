@@ -69,7 +69,10 @@ export class ListWalker {
     })
     const [fault] = this.check(query)
     if (fault !== undefined) throw refused(`/filter${fault.path}`, fault.message)
-    const { body = {}, data } = await this.list.handler({ ...asked, query, params: {} } as never)
+    const answered = this.list.handler({ ...asked, query, params: {} } as never)
+    const { body = {}, data } = await answered.catch((error: unknown) => {
+      throw inFilter(error, filter)
+    })
     const rows = data === undefined ? (body.data as Row[]) : (JSON.parse(Buffer.from(data).toString()) as Row[])
     return {
       rows,
@@ -83,3 +86,10 @@ const asText = (value: unknown): unknown => (typeof value === 'object' ? value :
 
 const refused = (path: string, message: string): Failure =>
   new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })
+
+/** What the list says of one of its parameters, said of the filter. */
+const inFilter = (error: unknown, filter: JsonObject): unknown => {
+  const [{ path, message }] = (error instanceof Failure && error.code === 'invalid' && error.details.errors) || [{}]
+  const isOurs = path !== undefined && message !== undefined && Object.hasOwn(filter, path.slice(1))
+  return isOurs ? refused(`/filter${path}`, message) : error
+}

@@ -1,0 +1,64 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../kernel/json.ts'
+import { createdId } from '../../kit/resource/created-id.ts'
+import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { pick } from '../../kit/resource/pick.ts'
+import { changedValues, valuesCheck } from '../../kit/resource/values-check.ts'
+import type { ResourceWriter } from '../../kit/resource/write.ts'
+import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
+import { assertMapping } from './asked-names.ts'
+import type { ExportQuestion } from './events.ts'
+import { exportConfig } from './export-config.ts'
+import { type ExportSources, openExport } from './question.ts'
+
+const ASKED = ['target', 'dataTypeId', 'fields', 'mapping', 'filter', 'format'] as const
+
+/** Writes of configs: one that comes to ask for what there is not is refused as the export itself would be. */
+export class ConfigWrites implements ResourceWrites {
+  private readonly writer: ResourceWriter
+  private readonly sources: ExportSources
+
+  constructor(services: ResourceServices, sources: ExportSources) {
+    this.writer = exportConfig.writer(services)
+    this.sources = sources
+  }
+
+  create(origin: WriteOrigin, body: JsonObject): Promise<Written> {
+    const { id, isDrawn } = createdId(exportConfig.declaration, origin, body)
+    const making = async () => {
+      await this.assertAskable(origin, body)
+      return { body }
+    }
+    return this.writer.make(origin, id, making, isDrawn)
+  }
+
+  change(origin: WriteOrigin, change: Change): Promise<Written> {
+    const { declaration } = exportConfig
+    const next = async (before: JsonObject): Promise<JsonObject> => {
+      const after = changedValues(declaration, valuesCheck(declaration), before, change)
+      // A field that is gone since keeps nobody from giving the config another name.
+      if (!isDeepStrictEqual(pick(after, ASKED), pick(before, ASKED))) await this.assertAskable(origin, after)
+      return after
+    }
+    return this.writer.update(origin, change.id, next, change.expectedVersion)
+  }
+
+  delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
+    return this.writer.delete(origin, deletion)
+  }
+
+  /** @throws Failure invalid, forbidden with `fields` */
+  private async assertAskable({ caller, now }: WriteOrigin, values: JsonObject): Promise<void> {
+    const { target: kind, dataTypeId, fields = [], mapping = {}, filter = {}, format = 'csv' } = values
+    // What lacks its type is refused by the rules of the config.
+    if (caller === undefined || (kind === 'data') !== (typeof dataTypeId === 'string')) return
+    const names = fields as string[]
+    const question = {
+      ...{ kind, mapping, filter, format },
+      ...(typeof dataTypeId === 'string' && { dataTypeId: dataTypeId.toLowerCase() }),
+      ...(names.length > 0 && { fields: names }),
+    } as ExportQuestion
+    await assertMapping(this.sources, caller, question)
+    await openExport(this.sources, caller, question, now, new AbortController().signal)
+  }
+}
