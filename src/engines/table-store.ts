@@ -67,7 +67,7 @@ export interface Find {
 export interface Grouping {
   /** Declared `equality`: by each of its values, none of over 200 bytes. With `stepOf` declared `range`, and texts. */
   field: string
-  /** By stretches of values: the last one of the stretch that a value begins, and what comes next. */
+  /** By stretches of values: the last one of the stretch that a value begins, and what comes next, which sorts after it. */
   stepOf?(value: string): { last: string; next: string }
 }
 

@@ -31,6 +31,11 @@ type SummaryQuery = ListQuery & { groupBy: GroupBy }
 
 const SHAPE = listShape(task.declaration)
 const DAY_MS = 86_400_000
+/** Years of four digits: a time beyond them is written with a sign, and sorts before all others. */
+const FIRST_MS = Date.parse('0000-01-01T00:00:00.000Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
+/** Sorts after every time. */
+const AFTER_ALL_TIMES = ':'
 /** Lateness is given to the second, so that requests within one are answered from what was found. */
 const SECOND_MS = 1_000
 
@@ -189,12 +194,15 @@ class LocalDays {
   /** The day of a moment, `2026-11-20`. */
   of(at: string): string {
     const ms = Date.parse(at)
-    return new Date(ms + this.zone.offsetAt(ms)).toISOString().slice(0, 10)
+    const localMs = Math.min(Math.max(ms + this.zone.offsetAt(ms), FIRST_MS), LAST_MS)
+    return new Date(localMs).toISOString().slice(0, 10)
   }
 
   /** The last moment of that day, and the first one of the next. */
   boundsOf(at: string): { last: string; next: string } {
-    const nextMs = this.zone.momentOf(Date.parse(this.of(at)) + DAY_MS)
+    const nextDayMs = Date.parse(this.of(at)) + DAY_MS
+    if (nextDayMs > LAST_MS) return { last: new Date(LAST_MS).toISOString(), next: AFTER_ALL_TIMES }
+    const nextMs = this.zone.momentOf(nextDayMs)
     return { last: new Date(nextMs - 1).toISOString(), next: new Date(nextMs).toISOString() }
   }
 }

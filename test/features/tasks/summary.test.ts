@@ -120,3 +120,23 @@ test('a summary tells nothing of what the caller does not see, and refuses what 
   ])
     t.match(await summary(query, owner), { status: 400, body: { errors: [{ path }] } }, query)
 })
+
+test('a summary by day ends, however early or late the window of a task is', async (t) => {
+  const { owner, task } = await openTasks(t)
+  const windowOf = (from: string) => ({ window: { from, to: from } })
+  await task(windowOf('0000-01-01T00:00:00Z'))
+  await task(windowOf('9999-12-31T23:00:00Z'))
+  for (const timeZone of ['UTC', 'America/New_York', 'Pacific/Kiritimati']) {
+    t.equal((await owner.call('PATCH', '/organization/settings', { timeZone })).status, 200)
+    const { status, body } = await owner.call('GET', '/tasks/summary?groupBy=day')
+    t.equal(status, 200)
+    t.same(
+      body.data.map(({ key, count }: Json) => [key, count]),
+      [
+        ['0000-01-01', 1],
+        ['9999-12-31', 1],
+      ],
+      timeZone,
+    )
+  }
+})
