@@ -19,16 +19,19 @@ export interface S3Options {
   /** `s3://bucket/prefix`; `?endpoint=http://…` for others than AWS, `?region=`. Credentials come from the environment, as AWS' own tools take them. */
   url: string
   credentials?: { accessKeyId: string; secretAccessKey: string }
+  /** For the beginning of an answer, and for each piece of its body. */
+  timeoutMs?: number
 }
 
 /** The smallest part that S3 takes. Smaller files go in one request. */
 const PART_BYTES = 5 * 1024 * 1024
 const CONNECT_TIMEOUT_MS = 3_000
-const REQUEST_TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 /** Files in a bucket of S3, or of a server that speaks its protocol: for services of many machines. */
 export const openS3Files = async (options: S3Options): Promise<FileStore> => {
-  const { client, bucket, prefix } = connect(options)
+  const { timeoutMs = TIMEOUT_MS } = options
+  const { client, bucket, prefix } = connect(options, timeoutMs)
   const objectOf = (key: string): { Bucket: string; Key: string } => {
     assertKey(key)
     return { Bucket: bucket, Key: prefix + key }
@@ -45,7 +48,7 @@ export const openS3Files = async (options: S3Options): Promise<FileStore> => {
       }
       if (found === undefined) return undefined
       const bytes = Number(found.ContentRange?.split('/')[1] ?? found.ContentLength ?? 0)
-      return { bytes, stream: bodyPieces(found.Body as Readable) }
+      return { bytes, stream: bodyPieces(found.Body as Readable, timeoutMs) }
     },
     delete: async (key) => {
       const object = objectOf(key)
@@ -59,7 +62,10 @@ export const openS3Files = async (options: S3Options): Promise<FileStore> => {
   return store
 }
 
-const connect = ({ url, credentials }: S3Options): { client: S3Client; bucket: string; prefix: string } => {
+const connect = (
+  { url, credentials }: S3Options,
+  timeoutMs: number,
+): { client: S3Client; bucket: string; prefix: string } => {
   const { hostname: bucket, pathname, searchParams } = new URL(url)
   const endpoint = searchParams.get('endpoint') ?? undefined
   const path = pathname.replace(/^\/|\/$/g, '')
@@ -71,7 +77,12 @@ const connect = ({ url, credentials }: S3Options): { client: S3Client; bucket: s
     // What is sent in parts must not need another checksum than the protocol's own: other servers know none.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
+    // Without the last one a request that is not answered is only warned of, and waits for ever.
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      requestTimeout: timeoutMs,
+      throwOnRequestTimeout: true,
+    },
   })
   return { client, bucket, prefix: path === '' ? '' : `${path}/` }
 }
@@ -166,12 +177,15 @@ async function* list(client: S3Client, bucket: string, prefix: string, keyPrefix
   } while (after !== undefined)
 }
 
-/** Ends the connection also when nobody begins to read. */
-const bodyPieces = (body: Readable): AsyncIterable<Uint8Array> => ({
+/** Ends the connection also when nobody begins to read. The time that the reader takes over a piece does not count. */
+const bodyPieces = (body: Readable, timeoutMs: number): AsyncIterable<Uint8Array> => ({
   [Symbol.asyncIterator]: () => {
     const reading = pieces(body)
     return {
-      next: () => reading.next(),
+      next: () => {
+        const timeout = setTimeout(() => body.destroy(new Error(`no bytes for ${timeoutMs} ms`)), timeoutMs)
+        return reading.next().finally(() => clearTimeout(timeout))
+      },
       return: () => {
         body.destroy()
         return reading.return(undefined)
