@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { LeaseRows } from './lease-rows.ts'
 
 /** Time between two glances at whether somebody has changed what is whose. */
-const GLANCE_MS = 50
+const GLANCE_MS = 20
 /** The same while something changes: a process that ends hands over one part after the other. */
 const GLANCE_SOON_MS = 5
 /** Time after a change in which the next one is likely. */

@@ -5,7 +5,7 @@ import { sharesOf } from './shares.ts'
 /** Time between two signs of life, and between two looks at what is whose. */
 export const LOOK_MS = 250
 /** Silence after which a process counts as dead: several signs, since one may be late. */
-export const LIFE_MS = 1_250
+export const LIFE_MS = 2_000
 /** The same for one whose connections have ended: long enough for a connection to be made anew. */
 export const GONE_LIFE_MS = 2 * LOOK_MS
 /** The longest such time, for a process that stands still now and then; also for versions that give a sign once a second. */

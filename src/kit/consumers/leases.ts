@@ -150,7 +150,8 @@ export class LeaseOwners implements Owners {
       for (const { owner, silentMs } of this.members.dead())
         logger.warn('a process gives no sign of life; what it had is taken by others', { owner, silentMs })
       if (this.members.dead().length > 0 || !isSameHeld(this.held, this.after(this.held))) await this.change()
-      else if (this.signedJoins !== joins.join()) await this.changes.announce()
+      else if (this.signedJoins !== joins.join())
+        void this.changes.announce().catch((error: unknown) => this.warn(error))
       this.signedJoins = joins.join()
       this.follow()
     } catch (error) {
