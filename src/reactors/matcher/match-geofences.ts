@@ -106,7 +106,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
 
   async leave(partition: number): Promise<void> {
     try {
-      await this.save(partition)
+      if (this.running.get(partition)?.matcher.isDirty === true) await this.save(partition)
     } catch (error) {
       this.options.onFailure?.(partition, error)
     }
@@ -134,7 +134,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     const running = this.running.get(partition)
     if (running === undefined) return
     await running.saving
-    if (running.matcher.isDirty) await this.saveNow(partition, running)
+    await this.saveNow(partition, running)
   }
 
   /** Writes a snapshot of a partition to the log; answers the revision of the location stream up to which it goes. */
