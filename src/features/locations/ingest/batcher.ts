@@ -4,6 +4,7 @@ import type { NewEvent } from '../../../kernel/event.ts'
 import type { Logger } from '../../../kernel/logger.ts'
 import { idSource } from '../../../kit/commands/ids.ts'
 import { locationStream, POINTS_RECORDED, type LocationEntry, type PointBatch } from '../events.ts'
+import { Beat } from './beat.ts'
 import { OrganizationLoad, type Ticket } from './queue.ts'
 import { PartitionQueue, type BatchLimits, type Work } from './partition-queue.ts'
 import { encodePointBatch } from '../point-batch-codec.ts'
@@ -40,9 +41,10 @@ export const BATCHER_LIMITS: BatcherLimits = {
   bytesMax: 512 * 1024 * 1024,
 }
 
-/** Least time between two appends of few points to a partition: each append costs its consumers much more than a point does. */
-const BEAT_MS = 10
+/** Points; after a smaller append its partition waits for the next beat. */
 const SMALL_BATCH = 200
+/** Gathering for longer than this makes larger ones small. */
+const GATHER_MS = 10
 const RETRY_MS = [50, 200, 1_000, 2_000, 5_000]
 /** Organizations whose columns are kept although nothing of theirs waits. */
 const IDLE_KEPT = 1_000
@@ -57,7 +59,7 @@ export class Batcher {
   private readonly queues: PartitionQueue[]
   private readonly loads = new Map<string, OrganizationLoad>()
   private readonly due = new Set<PartitionQueue>()
-  private isResting = false
+  private readonly beat: Beat
   private readonly ids
   private readonly running = new Set<Promise<void>>()
   private readonly pauses = new Set<() => void>()
@@ -72,10 +74,14 @@ export class Batcher {
       (_, partition) => new PartitionQueue(partition, options.limits),
     )
     this.ids = idSource(options.clock.now())
+    this.beat = new Beat(
+      () => this.startDue(),
+      () => options.log.gatherMs,
+    )
   }
 
-  private get beatMs(): number {
-    return this.options.log.gatherMs ?? BEAT_MS
+  private get smallBatch(): number {
+    return (SMALL_BATCH * (this.options.log.gatherMs ?? GATHER_MS)) / GATHER_MS
   }
 
   /** The log refuses at present: what is submitted waits. */
@@ -103,6 +109,7 @@ export class Batcher {
     const bytes = columns.count * ROW_BYTES + attributesBytes
     if (this.isClosed || load.points + columns.count > limits.organizationPointsMax) return false
     if (load.bytes + bytes > limits.organizationBytesMax || this.bytes + bytes > limits.bytesMax) return false
+    this.beat.note()
     for (const queue of load.distribute(columns)) {
       ticket.remaining++
       queue.push({
@@ -159,22 +166,15 @@ export class Batcher {
     }
   }
 
-  /** What arrives in the same turn of the event loop goes with the first append; while points come, partitions begin together, a beat apart. */
   private wake(queue: PartitionQueue): void {
     if (queue.isRunning || this.due.has(queue)) return
-    if (this.due.size === 0 && !this.isResting) setImmediate(() => this.startDue())
     this.due.add(queue)
+    this.beat.ask()
   }
 
   private startDue(): void {
-    if (this.due.size === 0) return
     const queues = [...this.due]
     this.due.clear()
-    this.isResting = true
-    setTimeout(() => {
-      this.isResting = false
-      this.startDue()
-    }, this.beatMs)
     for (const queue of queues) {
       if (queue.isRunning) continue
       const running = this.run(queue).finally(() => this.running.delete(running))
@@ -189,9 +189,10 @@ export class Batcher {
       const work = queue.next(this.options.clock.now(), now, (load) => this.pauseFor(load, now))
       if (work === undefined) break
       await this.append(queue, work)
-      if (work.batch.count >= (SMALL_BATCH * this.beatMs) / BEAT_MS) continue
+      if (work.batch.count >= this.smallBatch) continue
       queue.isRunning = false
-      return this.wake(queue) // what came meanwhile is few points: more of them go together a moment later
+      if (queue.hasWaiting) this.wake(queue) // these are few points: more of them go together a moment later
+      return
     }
     queue.isRunning = false
   }

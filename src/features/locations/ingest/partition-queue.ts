@@ -38,6 +38,10 @@ export class PartitionQueue {
     this.limits = limits
   }
 
+  get hasWaiting(): boolean {
+    return this.ring.length > 0 || this.splits.length > 0
+  }
+
   add(queue: OrganizationQueue): void {
     if (queue.isInRing) return
     queue.isInRing = true

@@ -1,0 +1,74 @@
+import { performance } from 'node:perf_hooks'
+
+/** What the event loop has done since the last beat. Times in ms. */
+export interface SinceBeat {
+  elapsedMs: number
+  busyMs: number
+  /** Points came since the last look. */
+  hasCome: boolean
+}
+
+/** Time between two looks: the shortest beat. */
+const LOOK_MS = 2
+/** The longest. */
+const BEAT_MS = 10
+
+/**
+ * Whether appends begin again. Each costs its consumers much more than a point does, so what comes is gathered. Where nothing
+ * comes any more, and the loop has been idle two thirds of the time, senders wait for acknowledgements: they get them.
+ */
+export const isBeatOver = ({ elapsedMs, busyMs, hasCome }: SinceBeat): boolean =>
+  elapsedMs >= BEAT_MS || (!hasCome && busyMs * 3 <= elapsedMs)
+
+/** Lets partitions begin their appends together: at once after a rest, else a beat after the last time. */
+export class Beat {
+  private readonly begin: () => void
+  private readonly fixedMs: () => number | undefined
+  private isAsked = false
+  private isResting = false
+  private hasCome = false
+  private beganAt = 0
+  private busyBefore = 0
+
+  /** `fixedMs` answers how long a beat is where that is fixed. */
+  constructor(begin: () => void, fixedMs: () => number | undefined) {
+    this.begin = begin
+    this.fixedMs = fixedMs
+  }
+
+  /** Points have come. */
+  note(): void {
+    this.hasCome = true
+  }
+
+  /** Something waits to be appended. What arrives in the same turn of the event loop goes with it. */
+  ask(): void {
+    if (this.isAsked) return
+    this.isAsked = true
+    if (!this.isResting) setImmediate(() => this.start())
+  }
+
+  private start(): void {
+    this.isAsked = false
+    this.isResting = true
+    this.hasCome = false
+    this.beganAt = performance.now()
+    this.busyBefore = performance.eventLoopUtilization().active
+    this.lookLater()
+    this.begin()
+  }
+
+  private lookLater(): void {
+    setTimeout(() => this.look(), this.fixedMs() ?? LOOK_MS)
+  }
+
+  private look(): void {
+    const { hasCome } = this
+    this.hasCome = false
+    const elapsedMs = performance.now() - this.beganAt
+    const busyMs = performance.eventLoopUtilization().active - this.busyBefore
+    if (this.fixedMs() === undefined && !isBeatOver({ elapsedMs, busyMs, hasCome })) return this.lookLater()
+    this.isResting = false
+    if (this.isAsked) this.start()
+  }
+}
