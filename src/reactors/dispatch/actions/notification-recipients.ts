@@ -7,6 +7,7 @@ import {
   type AccessUserRow,
   USERS_TABLE,
 } from '../../../features/identity/views.ts'
+import { breathe } from '../../../kernel/breath.ts'
 import { valueAt } from '../../../kernel/json.ts'
 import { isRecipient } from '../../../kernel/recipient.ts'
 import { rulesData } from '../event-data.ts'
@@ -30,11 +31,11 @@ export interface Resolved {
   isCut: boolean
 }
 
-/** Values of one `ref` that are looked at. */
+/** Values of all refs together that are looked at. */
 const VALUES_MAX = 1_000
-/** Users of one role that are looked at: most may not see the subject. */
+/** Users of all roles together that are looked at: most may not see the subject. */
 const ROLE_USERS_MAX = 5_000
-const PAGE_ROWS = 500
+const PAGE_ROWS = 100
 
 export const GONE = 'the user is not active'
 export const BLIND = 'the user may not see this'
@@ -62,7 +63,12 @@ class Resolving {
   private readonly recipients = new Set<string>()
   private readonly faults: string[] = []
   private readonly roles = new Map<string, AccessRoleRow | undefined>()
+  /** As many are told as may be. */
   private isCut = false
+  /** Some were not looked at. */
+  private isPartial = false
+  private valuesLeft = VALUES_MAX
+  private usersLeft = ROLE_USERS_MAX
 
   constructor(tables: Pick<TableStore, 'getMany' | 'find'>, work: Work) {
     this.tables = tables
@@ -71,7 +77,7 @@ class Resolving {
   }
 
   resolved(): Resolved {
-    return { recipients: [...this.recipients], faults: this.faults, isCut: this.isCut }
+    return { recipients: [...this.recipients], faults: this.faults, isCut: this.isCut || this.isPartial }
   }
 
   async add(one: Recipient): Promise<void> {
@@ -85,15 +91,23 @@ class Resolving {
   private async addRef(path: string): Promise<void> {
     const { run, data, editor } = this.work
     const found = valueAt(rulesData(run.trigger.event, data), path.split('.'))
-    const values = (Array.isArray(found) ? found.slice(0, VALUES_MAX) : [found]).filter(isSaid)
+    const all: readonly unknown[] = Array.isArray(found) ? found : [found]
+    const values = all.slice(0, this.valuesLeft).filter(isSaid)
+    const isWhole = all.length <= this.valuesLeft
+    this.valuesLeft = Math.max(0, this.valuesLeft - all.length)
     const ids = values.filter((value): value is string => typeof value === 'string' && isId(value))
     const seen = editor.permissions.has('view/user') ? ids : ids.filter((id) => id.toLowerCase() === editor.userId)
-    await this.addUsers([...new Set(seen.map((id) => id.toLowerCase()))])
+    const userIds = [...new Set(seen.map((id) => id.toLowerCase()))]
+    for (let from = 0; from < userIds.length && !this.isCut; from += PAGE_ROWS) {
+      await breathe()
+      await this.addUsers(userIds.slice(from, from + PAGE_ROWS))
+    }
     for (const value of values) {
       if (typeof value === 'string' && isId(value)) continue
       if (this.channel === 'email' && typeof value === 'string' && isRecipient(value)) this.take(value)
       else this.refuse(path)
     }
+    if (!isWhole) this.isPartial = true
   }
 
   private refuse(path: string): void {
@@ -105,14 +119,17 @@ class Resolving {
   private async addRole(roleId: string): Promise<void> {
     const { organizationId } = this.work.automation
     let after: string | undefined
-    for (let looked = 0; looked < ROLE_USERS_MAX && !this.isCut; looked += PAGE_ROWS) {
+    while (this.usersLeft > 0 && !this.isCut) {
+      await breathe()
       const where = { roleId, status: 'active' }
-      const page = await this.tables.find(USERS_TABLE, organizationId, { where, limit: PAGE_ROWS, after })
+      const limit = Math.min(PAGE_ROWS, this.usersLeft)
+      const page = await this.tables.find(USERS_TABLE, organizationId, { where, limit, after })
+      this.usersLeft -= page.rows.length
       await this.addUsers(page.rows.map(({ id }) => id))
       if (page.next === null) return
       after = page.next
     }
-    this.isCut = true
+    this.isPartial = true
   }
 
   /** Answers why users are left out, in the order of the ids; undefined for who is told. */
