@@ -7,10 +7,13 @@ import { TRACKERS_TABLE, type TrackerRow } from '../../features/trackers/views.t
 import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import { idSource } from '../../kit/commands/ids.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import type { Services } from '../../kit/services.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 
 const PAGE_ROWS = 500
+/** Shares that are swept at a time: ten thousand that end together share the appends of the log. */
+const AT_ONCE = 64
 
 type SweepServices = ResourceServices & Pick<Services, 'clock'>
 
@@ -18,10 +21,9 @@ type SweepServices = ResourceServices & Pick<Services, 'clock'>
 export const sweepShares = async (services: SweepServices, signal: AbortSignal): Promise<void> => {
   const question = { limit: PAGE_ROWS }
   for await (const page of pagesOf<ShareTokenRow>(services.tables, SHARE_TOKENS.name, NO_ORGANIZATION, question))
-    for (const { row } of page) {
-      if (signal.aborted) return
-      await sweepOne(services, row)
-    }
+    await severalAtOnce(page, AT_ONCE, async ({ row }) => {
+      if (!signal.aborted) await sweepOne(services, row)
+    })
 }
 
 const sweepOne = async (services: SweepServices, { organizationId, shareId }: ShareTokenRow): Promise<void> => {
