@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { PointSteps } from '../projections/point-steps.ts'
 import { openChdbHistoryStore } from '../src/engines/chdb/chdb-history.ts'
+import { noteStepState, STEP_MS, STEPS } from '../src/engines/clickhouse-sql/point-steps.ts'
 import { openSchema } from '../src/engines/clickhouse-sql/history-schema.ts'
 import { POINTS } from '../src/engines/clickhouse-sql/history-tables.ts'
 import type { Row } from '../src/kernel/table.ts'
@@ -13,7 +14,8 @@ import { FakeClock } from '../test/support/fake-clock.ts'
 
 /**
  * What reports cost: `node dist/bench/reports.bench.js [--trackers 10] [--days 30] [--full]`. Trackers at 1 Hz for 8 hours a
- * day; `--full` is a month of 100 trackers, 86.4 million points. Points are made in the engine, then summed by day before
+ * day; `--full` is a month of 100 trackers, 86.4 million points, and `--rolled` makes what they are rolled up to, without points, for
+ * as many trackers as it takes to see what a report costs beside a large fleet. Points are made in the engine, then summed by day before
  * and after they are rolled up, by the code that serves the report. Time of the processor includes the engine's.
  */
 const { values } = parseArgs({
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     trackers: { type: 'string', default: '4' },
     days: { type: 'string', default: '30' },
     full: { type: 'boolean', default: false },
+    rolled: { type: 'boolean', default: false },
   },
 })
 const TRACKERS = values.full ? 100 : Number(values.trackers)
@@ -32,11 +35,42 @@ const GAP_MS = 1_800_000
 const ORGANIZATION = '01900000-0000-7000-8000-0000000000a1'
 const idOf = (tracker: number): string => `01900000-0000-7000-8000-${tracker.toString(16).padStart(12, '0')}`
 const AT_ONCE = 8_640_000
+const DAY_STEPS = (DAY_POINTS * 1_000) / STEP_MS
+const ASKED = 40
+const STEPS_AT_ONCE = 480_000
 
 const folder = mkdtempSync(join(tmpdir(), 'reports-bench-'))
 const history = await openChdbHistoryStore({ path: join(folder, 'data'), scratchPath: join(folder, 'scratch') })
 try {
   await openSchema(history, { days: 36_500, runDays: 36_500 })
+  if (values.rolled) await rolledAlone()
+  else await fromPoints()
+} finally {
+  await history.close()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** A month of trackers that nobody asked for before, one after the other, and of a hundred at once. */
+async function rolledAlone(): Promise<void> {
+  await timed(`${TRACKERS * DAYS * DAY_STEPS} steps are made`, makeSteps)
+  const times: number[] = []
+  const before = process.cpuUsage()
+  for (let asked = 0; asked < ASKED; asked++) {
+    const begunMs = performance.now()
+    await sum([idOf(Math.floor(((asked + 0.5) * TRACKERS) / ASKED))])
+    times.push(performance.now() - begunMs)
+  }
+  const { user, system } = process.cpuUsage(before)
+  times.sort((a, b) => a - b)
+  process.stdout.write(
+    `a tracker's month, ${ASKED} of them: median ${Math.round(times[ASKED >> 1])} ms, at most ${Math.round(times[ASKED - 1])} ms, ${Math.round((user + system) / 1_000 / ASKED)} ms of processor each\n`,
+  )
+  const hundred = Array.from({ length: Math.min(100, TRACKERS) }, (_, n) => idOf(Math.floor((n * TRACKERS) / 100)))
+  for (let again = 0; again < 3; again++) await timed('the month of 100 trackers, by day', () => sum(hundred))
+  for (let again = 0; again < 2; again++) await timed('the month of all, by day', () => sum('all'))
+}
+
+async function fromPoints(): Promise<void> {
   const points = TRACKERS * DAYS * DAY_POINTS
   await timed(`${points} points are made`, async () => {
     for (let from = 0; from < points; from += AT_ONCE) await make(from, Math.min(AT_ONCE, points - from))
@@ -51,9 +85,6 @@ try {
     await timed('the month of all, by day', () => sum('all'))
   }
   await timed("a tracker's stops of a month", () => stops(one))
-} finally {
-  await history.close()
-  rmSync(folder, { recursive: true, force: true })
 }
 
 async function timed(name: string, work: () => Promise<unknown>): Promise<void> {
@@ -77,6 +108,28 @@ async function make(from: number, count: number): Promise<void> {
       4, toInt32(1000 + 1000 * sin(n % {day:UInt64} / 300)), bitOr(9223372036854775808, toUInt64(100000000000 - intDiv(n, 1000)))
     FROM (SELECT number + {from:UInt64} AS n FROM numbers({count:UInt64}))`,
     { organization: ORGANIZATION, own: DAYS * DAY_POINTS, day: DAY_POINTS, start: START, from, count },
+  )
+}
+
+/** What rolling up makes of such points: their values do not change what a report costs. */
+async function makeSteps(): Promise<void> {
+  const steps = TRACKERS * DAYS * DAY_STEPS
+  for (let from = 0; from < steps; from += STEPS_AT_ONCE)
+    await makeSomeSteps(from, Math.min(STEPS_AT_ONCE, steps - from))
+  await noteStepState(history, { number: 1, through: START + DAYS * DAY_MS, gapMs: GAP_MS })
+}
+
+async function makeSomeSteps(from: number, count: number): Promise<void> {
+  await history.command(
+    `INSERT INTO ${STEPS} SELECT {organization:UUID} AS organizationId,
+      toUUID(concat('01900000-0000-7000-8000-', lower(leftPad(hex(toUInt32(intDiv(n, {own:UInt64}))), 12, '0')))) AS trackerId,
+      fromUnixTimestamp64Milli(begun, 'UTC') AS at, begun AS firstAt, begun + ${STEP_MS - 1_000} AS lastAt, 520000000 AS firstLat,
+      130000000 AS firstLng, 520100000 AS lastLat, 130100000 AS lastLng, 1 AS firstHasSpeed, 9000.5 AS meters,
+      8000.5 AS drivenMeters, 700000 AS drivingMs, 199000 AS stoppedMs, 19.5 AS maxSpeed, 1 AS version
+    FROM (SELECT n, toInt64({start:Int64} + intDiv(n % {own:UInt64}, ${DAY_STEPS}) * ${DAY_MS} + 21600000
+      + (n % ${DAY_STEPS}) * ${STEP_MS}) AS begun
+      FROM (SELECT number + {from:UInt64} AS n FROM numbers({count:UInt64})))`,
+    { organization: ORGANIZATION, own: DAYS * DAY_STEPS, start: START, from, count },
   )
 }
 
