@@ -64,8 +64,14 @@ export const withFieldNames = async <R extends Row>(
   })
 }
 
-export const componentsOf = ({ steps }: Pick<FlowContent, 'steps'>): Component[] =>
-  steps.flatMap(({ components }) => components)
+const ofSteps = new WeakMap<FlowContent['steps'], readonly Component[]>()
+
+/** Found once for the steps of a flow: each task that is made asks several times. */
+export const componentsOf = ({ steps }: Pick<FlowContent, 'steps'>): readonly Component[] => {
+  const known = ofSteps.get(steps) ?? steps.flatMap(({ components }) => components)
+  ofSteps.set(steps, known)
+  return known
+}
 
 /** A flow as it was at a version, for reading alone: tasks keep the one that they were made with, also when it is deleted. */
 export const flowAt = async (

@@ -28,11 +28,13 @@ export const fillComponents = async (
   sent: JsonObject,
   isService: boolean,
 ): Promise<Filled> => {
+  const names = Object.entries(sent)
+  if (names.length === 0) return { values: before, faults: [] }
   const components = new Map(componentsOf(flow).map((one) => [one.id, one]))
   const values = { ...before }
   const faults: FieldError[] = []
   const named: { component: Component; path: string; id: string }[] = []
-  for (const [name, value] of Object.entries(sent)) {
+  for (const [name, value] of names) {
     const path = `/components/${name}`
     const component = components.get(name)
     const old = valueIn(before, name)

@@ -1,5 +1,5 @@
 import type { Find } from '../../engines/table-store.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import type { Json, JsonObject } from '../../kernel/json.ts'
 import {
   anyObject,
   type Field,
@@ -75,8 +75,10 @@ export const ABSENT = {
   ],
 }
 
+const isAbsent = (value: Json | undefined): boolean => value == null || (Array.isArray(value) && value.length === 0)
+
 const absentIn = (values: JsonObject): JsonObject => ({
-  [ABSENT.field]: ABSENT.of.filter((name) => [values[name] ?? []].flat().length === 0),
+  [ABSENT.field]: ABSENT.of.filter((name) => isAbsent(values[name])),
 })
 
 /** A filter whose condition is made of the whole question (api.ts). */

@@ -135,8 +135,9 @@ export const settling =
       }
       return true
     }
+    const last = lastPositions(wrote)
     const readModels = projections.flatMap(({ name, inputs }) => {
-      const position = lastPosition(wrote, inputs)
+      const position = Math.max(-1, ...inputs.map((type) => last.get(type) ?? -1))
       return position < 0 ? [] : [checkpoints.reached(name, { all: position }, timeoutMs)]
     })
     return (await Promise.all([...readModels, follow()])).every((isReached) => isReached)
@@ -145,8 +146,9 @@ export const settling =
 const isPast = (stored: Checkpoint | undefined, at: Checkpoint): boolean =>
   Object.entries(at).every(([source, place]) => (stored?.[source] ?? -1) >= place)
 
-/** Position of the last append that the inputs name; -1 for none. A projection never hears of positions of foreign streams in time. */
-const lastPosition = (wrote: Wrote, inputs: readonly string[]): number => {
-  const own = wrote.types.some((type) => inputs.includes(type)) ? wrote.position : -1
-  return Math.max(own, ...(wrote.before ?? []).map((earlier) => lastPosition(earlier, inputs)))
+/** Position of the last append of each type of events. A projection never hears of positions of foreign streams in time. */
+const lastPositions = (wrote: Wrote, last = new Map<string, number>()): Map<string, number> => {
+  for (const type of wrote.types) last.set(type, Math.max(last.get(type) ?? -1, wrote.position))
+  for (const earlier of wrote.before ?? []) lastPositions(earlier, last)
+  return last
 }

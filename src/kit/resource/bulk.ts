@@ -11,7 +11,7 @@ import { originOf, type WriteOrigin, type Written } from './writes.ts'
 const BULK_MAX = 500
 export const BULK_BYTES_MAX = 4 * 1024 * 1024
 /** Items that are written at a time: they share the appends of the log, and their rows the commits of the tables. */
-const AT_ONCE = 128
+const AT_ONCE = 256
 
 /** Refused item of a bulk: its place in the request, and why. */
 export interface Rejected {
