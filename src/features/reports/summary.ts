@@ -36,6 +36,9 @@ interface Trips {
 
 /** Rows that are asked for at once. */
 const ROWS_AT_ONCE = 50_000
+/** Days of one tracker that are summed at once: more would keep the engine for long, and go over the memory of a statement. */
+const TRACKER_DAYS_AT_ONCE = 100_000
+const DAY_MS = 86_400_000
 
 /** What each tracker drove in each period, by tracker and period. */
 export async function* summaryRows(
@@ -49,7 +52,8 @@ export async function* summaryRows(
   const { from, to, organizationId } = scope
   const { starts, names: periodNames, stepMs } = periodsOf(per, from, to, timeZone)
   const nameAt = new Map(starts.map((start, i) => [start, periodNames[i]]))
-  const trackersMax = Math.max(1, Math.floor(ROWS_AT_ONCE / starts.length))
+  const days = Math.max(1, (to - from) / DAY_MS)
+  const trackersMax = Math.max(1, Math.floor(Math.min(ROWS_AT_ONCE / starts.length, TRACKER_DAYS_AT_ONCE / days)))
   const rules = { gapMs, stepMs }
   const state = await readStepState(history)
   for await (const trackerIds of trackersOf(history, scope, after?.[0], trackersMax)) {
