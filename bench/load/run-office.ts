@@ -8,6 +8,7 @@ import { driveHttp, startBare } from './drive-http.ts'
 import { option, round } from './fresh-service.ts'
 import type { HttpPlan } from './http-generator.ts'
 import { caughtUp, IDLE_MS, idleShare, settled } from './at-rest.ts'
+import { firstPages } from './first-pages.ts'
 import { bulkRate, summaryTimes } from './office-counts.ts'
 import { waitedMsOf } from './process-figures.ts'
 import { seedRows } from './seed-rows.ts'
@@ -17,11 +18,13 @@ import { seedRows } from './seed-rows.ts'
  * sorted), filtered records, and a list with a hidden field beside the same list without, beside a bare handler of
  * uWebSockets.js that the same generator drives in the same run.
  * Usage: node dist/bench/load/run-office.js [--rows 1000000] [--seconds 5] [--connections 64] [--counts-only 1]
+ *   [--records 0]: as many records as tasks, where it is left out
  */
 const rows = option('rows', 1_000_000)
 const measureMs = option('seconds', 5) * 1000
 const connections = option('connections', 64)
-/** Summaries and bulk alone. */
+const records = option('records', rows)
+/** Summaries, first pages and bulk alone. */
 const isCountsOnly = option('counts-only', 0) > 0
 const WARMUP_MS = 2_000
 /** Until the compiler has made all of a request's way fast: after 2 s commands are at half of what they come to. */
@@ -113,7 +116,7 @@ const seed = async (data: string): Promise<Office> => {
     type.fields.find((field: { name: string }) => field.name === name)._id as string
   await seedRows(data, {
     stream: `data-${record._id}`,
-    rows,
+    rows: records,
     values: (n) => ({ values: recordValues(keyOf, n) }),
   })
   const taskIds = await seedRows(data, {
@@ -269,6 +272,7 @@ try {
   const idle = await idleShare(service, IDLE_MS)
   const counts = {
     ...(await summaryTimes(service, office.owner, office.taskIds)),
+    ...(await firstPages(service, office.owner)),
     ...(await bulkRate(service, office.owner)),
   }
   const table = { ...(isCountsOnly ? {} : await measure(service, office, bare.port)), ...counts }
