@@ -89,11 +89,13 @@ test('points of a broker: OwnTracks and the form of the API, under the name in t
   t.match((await trackerOf()).rejected, { lastCode: 'invalid' })
   t.same(await pointsOf('other'), [])
   await say('waymark/status', 'online')
-  await until('all acknowledged', () => ofBridge(broker).length === 9)
+  await say('waymark/depot/gate 7/points', '')
+  await until('all acknowledged', () => ofBridge(broker).length === 10)
+  t.match((await trackerOf()).rejected, { count: 2 }, 'a retained message that was cleared is no point')
   t.match(await bridge(), { broker: `127.0.0.1:${broker.port}`, isConnected: true, waiting: 0, unknown: [] })
   const { text } = await call(service, 'GET', '//metrics')
   t.match(text, `waymark_mqtt_connected{broker="127.0.0.1:${broker.port}"} 1`)
-  t.match(text, 'waymark_mqtt_messages_total{result="stored"} 9')
+  t.match(text, 'waymark_mqtt_messages_total{result="stored"} 10')
   t.notOk(
     service.lines.some((line) => line.includes('secret')),
     'the password is in no log',

@@ -18,11 +18,11 @@ export const senderOf = (topic: string): string => OWN_TOPIC.exec(topic)?.[1] ??
 
 /** Undefined for a topic that carries no points. `secret` opens encrypted messages of OwnTracks. */
 export const readMessage = (topic: string, payload: Uint8Array, secret: string | undefined): Published | undefined => {
+  if (payload.byteLength === 0) return undefined // a retained message was cleared
   const own = OWN_TOPIC.exec(topic)?.[1]
   if (own !== undefined) return { form: 'waymark', name: own, points: readOwnPoints(payload) }
   const name = nameInTopic(topic)
   if (name === undefined) return undefined
-  if (payload.byteLength === 0) return { form: 'owntracks', name, points: [] } // a retained message was cleared
   const { points } = readOwnTracks(jsonOf(payload) ?? { _type: 'location' }, { secret })
   return { form: 'owntracks', name, points }
 }

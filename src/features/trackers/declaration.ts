@@ -8,9 +8,7 @@ import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { makeDeviceKey } from './device-key.ts'
 import { ingestKeyRows, trackerRows } from './tracker-rows.ts'
-import { INGEST_KEYS_TABLE, TRACKERS_TABLE } from './views.ts'
-
-export const EXTERNAL_ID_LENGTH_MAX = 200
+import { EXTERNAL_ID_LENGTH_MAX, INGEST_KEYS_TABLE, TRACKERS_TABLE } from './views.ts'
 
 /** The id of the tracker that an organization calls so: it never changes. */
 export const trackerIdOf = (organizationId: string, externalId: string): string =>

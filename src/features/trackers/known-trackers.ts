@@ -8,11 +8,12 @@ import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { agreed, ownHub, ownOrForbidden } from './credential-rules.ts'
-import { EXTERNAL_ID_LENGTH_MAX, phoneTrackerIdOf } from './declaration.ts'
+import { phoneTrackerIdOf } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
 import { idsOf } from './named-ids.ts'
 import type { EnsureOrigin, TrackerWriter } from './tracker-writer.ts'
 import {
+  EXTERNAL_ID_LENGTH_MAX,
   type KnownTracker,
   TRACKER_USERS,
   type TrackerName,

@@ -37,6 +37,7 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
     { recordedAt: at, lat: 1, lng: 1 },
     { externalId: '', recordedAt: at, lat: 1, lng: 1 },
     { externalId: 'x'.repeat(201), recordedAt: at, lat: 1, lng: 1 },
+    { externalId: 'a\nb', recordedAt: at, lat: 1, lng: 1 },
   ])
   await client.until(() => client.acked === 1)
   t.same(
@@ -49,10 +50,19 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
       [9, 'invalid'],
       [10, 'invalid'],
       [11, 'invalid'],
+      [12, 'invalid'],
     ],
   )
-  for (const { code, message } of client.rejected)
-    if (code === 'invalid') t.match(message, /\/externalId/, 'the fields are named')
+  t.same(
+    client.rejected.slice(3).map(({ message }) => message),
+    [
+      '/trackerId or /externalId must name one tracker',
+      '/trackerId or /externalId must name one tracker',
+      '/externalId must have 1 to 200 characters',
+      '/externalId must have 1 to 200 characters',
+      '/externalId must not contain control characters or line breaks',
+    ],
+  )
   // The same again, now from memory.
   client.send([
     { trackerId: foreign, recordedAt: at, lat: 1, lng: 1 },
@@ -60,7 +70,7 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
   ])
   await client.until(() => client.acked === 2)
   t.same(
-    client.rejected.slice(7).map(({ code }) => code),
+    client.rejected.slice(8).map(({ code }) => code),
     ['unknown_tracker', 'invalid'],
   )
   t.match((await call('GET', '/trackers?externalId=bus-1')).body.data, [

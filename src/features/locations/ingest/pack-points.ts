@@ -14,7 +14,13 @@ import { parseTime } from '../../../kit/http/parse-time.ts'
 import { PointColumns } from '../point-columns.ts'
 import { arePoints, ATTRIBUTES_BYTES_MAX, faultOf, type PointInput } from './point-schema.ts'
 import type { RejectCode, Rejected } from './views.ts'
-import type { KnownTracker, TrackerName, TrackerRefusal, TrackerResolver } from '../../trackers/views.ts'
+import {
+  type KnownTracker,
+  nameFault,
+  type TrackerName,
+  type TrackerRefusal,
+  type TrackerResolver,
+} from '../../trackers/views.ts'
 
 /** What a frame is packed with. */
 export interface PackContext {
@@ -64,8 +70,8 @@ export class PackedFrame {
     this.rejected.push({ index, code, message })
   }
 
-  rejectTracker(index: number, code: TrackerRefusal): void {
-    this.reject(index, code, code === 'invalid' ? '/trackerId or /externalId must name one tracker' : undefined)
+  rejectTracker(index: number, code: TrackerRefusal, name: TrackerName): void {
+    this.reject(index, code, code === 'invalid' ? nameFault(name) : undefined)
   }
 }
 
@@ -107,7 +113,7 @@ export const nameTracker = (
   const known = context.resolver.known(context.caller, trackerId, externalId)
   const row = frame.columns.count
   if (typeof known === 'string') {
-    frame.rejectTracker(index, known)
+    frame.rejectTracker(index, known, { trackerId, externalId })
     return false
   }
   if (known === undefined) frame.unresolved.push({ row, name: { trackerId, externalId } })

@@ -1,6 +1,6 @@
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { JsonSchema } from '../../../kernel/json.ts'
-import { OWN_SCHEMAS } from '../../../kit/http/validate.ts'
+import { fieldError, OWN_SCHEMAS } from '../../../kit/http/validate.ts'
 
 /** Metres and metres a second that fit a column of hundredths in 32 bits. */
 export const HUNDREDTHS_MAX = 21_474_836
@@ -68,12 +68,7 @@ const isPoint = ajv.compile<PointInput>(pointSchema)
 export const faultOf = (point: unknown): string | undefined => {
   if (isPoint(point)) return undefined
   const error = isPoint.errors?.[0]
-  return error === undefined ? 'is not a point' : sentence(error)
-}
-
-const sentence = ({ instancePath, keyword, message, params }: ErrorObject): string => {
-  if (keyword === 'additionalProperties') return `${instancePath}/${params.additionalProperty} is not a known field`
-  if (keyword === 'required') return `/${params.missingProperty} is required`
-  if (keyword === 'enum') return `${instancePath} must be one of ${params.allowedValues.join(', ')}`
-  return `${instancePath || 'the point'} ${message}`
+  if (error === undefined) return 'is not a point'
+  const { path, message } = fieldError(error)
+  return `${path || 'the point'} ${message}`
 }

@@ -142,12 +142,12 @@ export class PointStore {
     )
     const { columns } = frame
     const refused = new Set<number>()
-    frame.unresolved.forEach(({ row }, i) => {
+    frame.unresolved.forEach(({ row, name }, i) => {
       const tracker = trackers[i]
       if (typeof tracker !== 'string') columns.tracker[row] = tracker
       else {
         refused.add(row)
-        frame.rejectTracker(frame.index[row], tracker)
+        frame.rejectTracker(frame.index[row], tracker, name)
       }
     })
     frame.unresolved.length = 0

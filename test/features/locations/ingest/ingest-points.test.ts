@@ -75,7 +75,7 @@ test('each rule of a point names its index, code and field, and loses no neighbo
   const { client, logged } = await open(t)
   const bad: [object, string, RegExp][] = [
     [fix({ lat: 90.1 }), 'invalid', /\/lat/],
-    [fix({ lat: '52' }), 'invalid', /\/lat/],
+    [fix({ lat: '52' }), 'invalid', /^\/lat must be a number$/],
     [fix({ lat: 'NaN' }), 'invalid', /\/lat/],
     [fix({ lng: 'Infinity' }), 'invalid', /\/lng/],
     [fix({ lng: -180.0001 }), 'invalid', /\/lng/],
@@ -101,7 +101,7 @@ test('each rule of a point names its index, code and field, and loses no neighbo
     [fix({ recordedAt: -1 }), 'too_old', /./],
     [fix({ externalId: 'nobody' }), 'unknown_tracker', /./],
     [fix({ externalId: undefined }), 'invalid', /trackerId/],
-    [[] as object, 'invalid', /./],
+    [[] as object, 'invalid', /^the point must be an object$/],
     [7 as unknown as object, 'invalid', /./],
   ]
   const good = fix({ recordedAt: NOW - 500 })
