@@ -62,11 +62,12 @@ const SHAPE: ListShape = {
     'createdAt',
   ],
   filters: {
+    _id: { ...UUID, description: 'These runs.' },
     automationId: { ...UUID, description: 'Runs of this automation.' },
     status: { type: 'string', enum: ['pending', 'succeeded', 'dead', 'skipped'] },
     event: { type: 'string', enum: Object.keys(EVENT_DATA_TYPES), description: 'Runs that such an event led to.' },
   },
-  several: ['automationId', 'status', 'event'],
+  several: ['_id', 'automationId', 'status', 'event'],
   sortable: [],
   searchable: false,
 }

@@ -108,6 +108,8 @@ test('the audit log says who changed what, from where, newest first, without sec
   )
   t.equal((await entries(owner, `&actorId=${ownerId}`)).length > 0, true)
   t.strictSame(await entries(owner, '&actorId=nobody'), [])
+  t.strictSame(await entries(owner, `&_id=${created._id},${deleted._id.toUpperCase()}`), [deleted, created])
+  t.match((await owner.call('GET', '/audit-log?_id=x')).body, { code: 'invalid', errors: [{ path: '/_id' }] })
   t.strictSame(
     (await entries(owner, '&noun=hub,role&action=created,deleted')).length,
     all.filter(
@@ -130,6 +132,7 @@ test('the audit log says who changed what, from where, newest first, without sec
   t.ok(theirs.length > 0)
   t.notMatch(JSON.stringify(theirs), new RegExp(organizationId), 'each organization has its own')
   t.strictSame(await entries(stranger, `&resourceId=${hub._id}`), [])
+  t.strictSame(await entries(stranger, `&_id=${created._id}`), [])
 })
 
 test('a reader of one hub sees what concerns it, with the fields that their role may see', async (t) => {

@@ -352,6 +352,10 @@ test('the log has runs of trackers that the caller sees, and walks on when it se
   t.same(await seenBy(owner, `?trackerId=${trackerId(2)}`), [trackerId(2)])
   t.same(await seenBy(north, `?trackerId=${trackerId(2)}`), [])
   const [{ automationId }] = await world.runs()
+  const ids = (await world.runs()).map(({ _id }) => _id).join()
+  t.same((await seenBy(owner, `?_id=${ids}`)).sort(), [1, 2, 3].map(trackerId))
+  t.same((await seenBy(north, `?_id=${ids}`)).sort(), [1, 3].map(trackerId))
+  t.equal((await call('GET', '/automation-log?_id=mine', { caller: owner })).status, 400)
   for (const caller of [owner, north])
     t.same(
       await seenBy(caller, `?trackerId=${trackerId(1).toUpperCase()}&automationId=${automationId.toUpperCase()}`),
