@@ -27,8 +27,7 @@ export class Beat {
   private isAsked = false
   private isResting = false
   private hasCome = false
-  private beganAt = 0
-  private busyBefore = 0
+  private began = performance.eventLoopUtilization()
 
   /** `fixedMs` answers how long a beat is where that is fixed. */
   constructor(begin: () => void, fixedMs: () => number | undefined) {
@@ -52,8 +51,7 @@ export class Beat {
     this.isAsked = false
     this.isResting = true
     this.hasCome = false
-    this.beganAt = performance.now()
-    this.busyBefore = performance.eventLoopUtilization().active
+    this.began = performance.eventLoopUtilization()
     this.lookLater()
     this.begin()
   }
@@ -65,8 +63,8 @@ export class Beat {
   private look(): void {
     const { hasCome } = this
     this.hasCome = false
-    const elapsedMs = performance.now() - this.beganAt
-    const busyMs = performance.eventLoopUtilization().active - this.busyBefore
+    const { active: busyMs, idle } = performance.eventLoopUtilization(this.began)
+    const elapsedMs = busyMs + idle
     if (this.fixedMs() === undefined && !isBeatOver({ elapsedMs, busyMs, hasCome })) return this.lookLater()
     this.isResting = false
     if (this.isAsked) this.start()
