@@ -7,6 +7,7 @@ import type { HistoryParameters } from '../history-store.ts'
 export interface TransitionFilter {
   organizationId: string
   trackerIds: 'all' | readonly string[]
+  ids?: readonly string[]
   geofenceIds?: readonly string[]
   geofenceGroupIds?: readonly string[]
   type?: 'entry' | 'leave'
@@ -32,6 +33,7 @@ export const selectTransitions = (
     conditions.push(`${column} IN {${column}:Array(String)}`)
     parameters[column] = values
   }
+  among('_id', filter.ids)
   among('geofenceId', filter.geofenceIds)
   among('geofenceGroupId', filter.geofenceGroupIds)
   among('type', filter.type === undefined ? undefined : [filter.type])

@@ -19,6 +19,7 @@ export interface TransitionServices {
 }
 
 interface TransitionQuery {
+  _id?: readonly string[]
   trackerId?: readonly string[]
   geofenceId?: readonly string[]
   geofenceGroupId?: readonly string[]
@@ -40,6 +41,7 @@ const ALWAYS_THERE = { isAlwaysThere: true }
 const QUERY: JsonSchema = {
   type: 'object',
   properties: {
+    _id: severalOf('_id', { ...UUID, description: 'These transitions.' }, ALWAYS_THERE),
     trackerId: severalOf('trackerId', { ...UUID, description: 'Those of this tracker.' }, TRACKERS_ASKED),
     geofenceId: severalOf('geofenceId', { ...UUID, description: 'Those of this geofence.' }, ALWAYS_THERE),
     geofenceGroupId: severalOf(
@@ -103,6 +105,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
     handler: async (request) => {
       const caller = userOf(request)
       const {
+        _id,
         trackerId,
         geofenceId,
         geofenceGroupId,
@@ -131,6 +134,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         organizationId: caller.organizationId,
         trackerIds:
           asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id)),
+        ids: lowerCase(_id),
         geofenceIds: lowerCase(geofenceId),
         geofenceGroupIds: lowerCase(geofenceGroupId),
       }

@@ -59,6 +59,7 @@ export const readTransitions = async (
     question.type,
     question.from,
     question.to,
+    ...(question.ids ?? []),
   ])
   const after = question.cursor === undefined ? undefined : placeOf(openCursor(question.cursor, fingerprint))
   const { sql, parameters } = selectTransitions(question, {

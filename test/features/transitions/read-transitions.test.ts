@@ -193,6 +193,10 @@ test('transitions are filtered, and walked by cursor in every format, ties inclu
         one.geofenceId === idFrom('fence', 1) && one.geofenceGroupId === idFrom('group', 1) && one.at >= START + 5_000,
     ).length,
   )
+  const [one, , other] = all
+  const named = `${one._id.toUpperCase()},${other._id},${idFrom('transition', 'none')}`
+  t.same(ids((await get(`format=csv&order=asc&_id=${named}`)).text), [one._id, other._id], 'by id')
+  t.same(ids((await get(`format=csv&_id=${named}&trackerId=${other.trackerId}`)).text), [other._id])
   t.strictSame(JSON.parse((await get('limit=1&fields=type,at')).text).data, [
     { _id: all[COUNT - 1]._id, type: 'leave', at: new Date(all[COUNT - 1].at).toISOString() },
   ])
@@ -215,6 +219,8 @@ test('transitions are filtered, and walked by cursor in every format, ties inclu
     ['cursor=nonsense', '/cursor'],
     [`cursor=${cursor}&type=entry`, '/cursor'],
     [`cursor=${cursor}&order=asc`, '/cursor'],
+    [`cursor=${cursor}&_id=${one._id}`, '/cursor'],
+    ['_id=first', '/_id'],
     [`cursor=${cursor}&trackerId=${idFrom('tracker', 1)}`, '/cursor'],
     ['page=1', '/page'],
   ]

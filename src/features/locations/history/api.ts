@@ -4,7 +4,7 @@ import type { UserCaller } from '../../../kernel/caller.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import { BBOX_PARAMETER, boxParameter } from '../../../kit/http/bbox-parameter.ts'
-import { chooseFields, chosenFields, FIELDS_PARAMETER, idSchema } from '../../../kit/http/list-query.ts'
+import { chooseFields, chosenFields, FIELDS_PARAMETER, idSchema, severalOf } from '../../../kit/http/list-query.ts'
 import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
@@ -28,6 +28,7 @@ export interface HistoryApiServices {
 }
 
 interface HistoryQuery {
+  _id?: readonly string[]
   trackerId?: readonly string[]
   userId?: readonly string[]
   vehicleId?: readonly string[]
@@ -49,10 +50,13 @@ interface HistoryQuery {
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const VIEW = { permission: 'view/location-history', own: true } as const
 
+const POINT_ID: JsonSchema = { type: 'string', maxLength: 100, 'x-commas': true, description: 'These points.' }
+
 const QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
+    _id: severalOf('_id', POINT_ID, { isAlwaysThere: true }),
     ...TRACKER_FILTERS,
     ...HUB_FILTER,
     ...boundsSchema('Points recorded'),
@@ -187,6 +191,7 @@ const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLow
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const {
+    _id,
     trackerId,
     userId,
     vehicleId,
@@ -204,6 +209,7 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const members = fields && new Set(fields)
   return {
     ...timeBounds(query),
+    ids: _id,
     members,
     bbox: query.bbox === undefined ? undefined : boxParameter(query.bbox),
     simplifyMeters: simplify,
@@ -213,6 +219,6 @@ const questionOf = (query: HistoryQuery): HistoryQuestion => {
     order,
     limit,
     cursor,
-    asked: [trackerId, userId, vehicleId, hubId].map((ids) => ids?.join().toLowerCase()),
+    asked: [trackerId, userId, vehicleId, hubId, ...(_id ?? [])].map((ids) => ids?.toString().toLowerCase()),
   }
 }

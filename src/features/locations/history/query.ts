@@ -33,6 +33,8 @@ export interface HistoryScope {
 export interface HistoryQuestion {
   /** Asked for; left out: every tracker of the scope. */
   trackerIds?: readonly string[]
+  /** Only these points, by `_id`; what is no such id names nothing. */
+  ids?: readonly string[]
   /** ms since the epoch, inclusive. */
   from?: number
   to?: number
@@ -144,14 +146,18 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** What both the scope and the question mean. Ids that are no UUIDs name nothing. */
 export const filterOf = (scope: HistoryScope, question: Omit<HistoryQuestion, 'format'>): PointFilter => {
-  const { trackerIds, bbox, from, to, intervalSeconds } = question
-  const asked = trackerIds?.map((id) => id.toLowerCase()).filter((id) => UUID.test(id))
+  const { bbox, from, to, intervalSeconds } = question
+  const places = question.ids?.flatMap((id) => parsePointId(id) ?? [])
+  const ofPlaces = places && new Set(places.map(({ trackerId }) => trackerId))
+  const named = question.trackerIds?.map((id) => id.toLowerCase()).filter((id) => UUID.test(id))
+  const asked = ofPlaces === undefined ? named : (named ?? [...ofPlaces]).filter((id) => ofPlaces.has(id))
   const visible = scope.trackerIds === 'all' ? 'all' : new Set(scope.trackerIds)
   const both =
     asked === undefined ? scope.trackerIds : visible === 'all' ? asked : asked.filter((id) => visible.has(id))
   return {
     organizationId: scope.organizationId,
     trackerIds: both === 'all' ? 'all' : [...new Set(both)],
+    places,
     from: whole(from, Math.ceil),
     to: whole(to, Math.floor),
     bboxE7: bbox && [bbox.west, bbox.south, bbox.east, bbox.north],

@@ -133,6 +133,32 @@ test('several trackers and hubs are asked for, and what all conditions mean is a
   t.same(await asked(`hubId=${HUB}`), [2], 'of what the caller sees')
 })
 
+test('points are asked for by id', async (t) => {
+  const { get, see } = await open(t)
+  const rows = async (query: string): Promise<{ _id: string; trackerId: string; recordedAt: string }[]> =>
+    JSON.parse((await get(`/location-histories?${query}`)).text).data
+  const all = await rows('limit=300&order=asc')
+  const some = TRACKERS.map((id, i) => all.filter(({ trackerId }) => trackerId === id)[20 * i + 5])
+  const ids = some.map(({ _id }) => _id)
+  t.same(await rows(`order=asc&_id=${ids.join(',')}`), some)
+  t.same(await rows(`_id=${ids.map((id) => id.toUpperCase()).join('&_id=')}`), [...some].reverse())
+  // The time of one at the tracker of another is no point that was asked for.
+  const [first, second] = all.filter(({ recordedAt }) => recordedAt === all[0].recordedAt)
+  const later = all.find(({ _id, trackerId }) => trackerId === first.trackerId && _id !== first._id)!
+  t.same(await rows(`_id=${second._id},${later._id}&order=asc`), [second, later])
+  t.same(await rows(`_id=${ids.join(',')}&trackerId=${some[1].trackerId}`), [some[1]])
+  t.same(await rows(`_id=${ids.join(',')}&from=${some[1].recordedAt}&order=asc`), some.slice(1))
+  t.same(await rows(`_id=${TRACKERS[0]},nothing`), [])
+  const simplified = await get(`/location-histories?format=csv&simplify=5&_id=${ids.join(',')}`)
+  t.equal(simplified.text.trimEnd().split('\n').length, 4)
+  see([TRACKERS[2]])
+  t.same(
+    await rows(`_id=${ids.join(',')}`),
+    some.filter(({ trackerId }) => trackerId === TRACKERS[2]),
+    'of what the caller sees',
+  )
+})
+
 test('lines carry the names of trackers', async (t) => {
   const { get } = await open(t)
   const { headers, text } = await get('/location-histories?format=geojson&geometry=lines&simplify=0')
