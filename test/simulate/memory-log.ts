@@ -181,6 +181,8 @@ export const openMemoryLog = (server: MemoryLog, wire: Wire): EventLog => {
     }
   }
   return {
+    // A beat of its own length: one that goes by how busy this machine is would make each run another one.
+    gatherMs: 10,
     append: (stream, events, expected) => write(() => server.append(stream, events, expected), stream),
     read: (...question) => call(() => server.read(...question), question[0]),
     follow,

@@ -137,13 +137,13 @@ test('production engines: settings that lose data are named, and an engine that 
   const url = forgetful.url.replace('//', '//default:hunter2@')
   const away = `http://ada:hunter3@127.0.0.1:${await freePort()}/db`
   servers.log.proxy.silence()
-  const ill = await doctor(...base, '--tables', url, '--history', away, '--deadline', '3s')
+  const ill = await doctor(...base, '--tables', url, '--history', away, '--deadline', '10s')
   servers.log.proxy.heal()
   t.equal(ill.code, 1)
   t.notMatch(ill.out + ill.error, /hunter/, 'no password')
   t.match(ill.bad, [
     { area: 'keys' },
-    { area: 'log', what: /cannot be used: no answer within 3 s/, advice: /docs\/runbooks\.md/ },
+    { area: 'log', what: /cannot be used: no answer within 10 s/, advice: /docs\/runbooks\.md/ },
     { area: 'tables', what: /appendonly is no/, advice: /CONFIG SET appendonly yes/ },
     { area: 'tables', what: /appendfsync is no/ },
     { area: 'history', what: /\*\*\*@127.* cannot be used: .*ECONNREFUSED/, advice: /docs\/runbooks\.md/ },
