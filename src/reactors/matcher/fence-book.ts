@@ -5,8 +5,8 @@ import type { FencesChanged } from '../../features/locations/events.ts'
 import { FenceIndex } from '../../geo/fence-index.ts'
 import type { Shape, ShapeInput } from '../../geo/shape.ts'
 import { foldStream } from '../../kit/commands/fold-stream.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { ABSENT, evolveResource } from '../../kit/resource/decider.ts'
-import { breathe } from '../../kernel/breath.ts'
 import {
   CHUNK_FENCES,
   edited,
@@ -175,13 +175,10 @@ export class FenceBook {
   private async loadFences(
     wanted: readonly { geofenceId: string; revision: number }[],
   ): Promise<{ geofenceId: string; fence: LoadedFence | undefined }[]> {
-    const loaded: { geofenceId: string; fence: LoadedFence | undefined }[] = []
-    for (let from = 0; from < wanted.length; from += READS_AT_ONCE) {
-      await breathe()
-      const some = wanted.slice(from, from + READS_AT_ONCE)
-      const fences = await Promise.all(some.map((one) => this.loadFence(one)))
-      for (const [i, fence] of fences.entries()) loaded.push({ geofenceId: some[i].geofenceId, fence })
-    }
+    const loaded: { geofenceId: string; fence: LoadedFence | undefined }[] = new Array(wanted.length)
+    await severalAtOnce(wanted.entries(), READS_AT_ONCE, async ([i, one]) => {
+      loaded[i] = { geofenceId: one.geofenceId, fence: await this.loadFence(one) }
+    })
     return loaded
   }
 
