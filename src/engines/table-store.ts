@@ -71,6 +71,13 @@ export interface Grouping {
   stepOf?(value: string): { last: string; next: string }
 }
 
+/** The stretch that a value begins. @throws where what comes next does not sort after the value: counting would never end */
+export const stretchFrom = (stepOf: NonNullable<Grouping['stepOf']>, value: string): { last: string; next: string } => {
+  const stretch = stepOf(value)
+  if (Buffer.compare(Buffer.from(stretch.next), Buffer.from(value)) > 0) return stretch
+  throw new Error(`a group that ${JSON.stringify(value)} begins has ${JSON.stringify(stretch.next)} behind it`)
+}
+
 /** What a question asks for, without how it is answered. */
 export type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text' | 'words'>
 

@@ -198,6 +198,8 @@ const PROMISES: { [promise: string]: Check } = {
       )
       t.same(counted, groupsOf(rows, asked, grouping), JSON.stringify([asked, grouping.field]))
     }
+    const circle: Grouping = { field: 'rank', stepOf: (value) => ({ last: value, next: value }) }
+    await t.rejects(store.countBy('things', 's', [{}], circle), /behind it/, 'a group that never ends')
     t.same(await store.countBy('things', 'nobody', [{}], { field: 'status' }), [])
     await store.commit([...rows.keys()].map((id) => drop('s', id)))
     t.same(await store.countBy('things', 's', [{}], { field: 'status' }), [], 'deleted rows are not counted')

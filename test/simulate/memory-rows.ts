@@ -9,6 +9,7 @@ import {
   isRowId,
   isSameCheckpoint,
   StaleCommit,
+  stretchFrom,
   type StoredRow,
   type Taken,
   type Term,
@@ -86,7 +87,7 @@ export class MemoryRows {
     for (const [i, question] of questions.entries())
       for (const { row } of answered(this.rowsOf(name, scope), question, declaration))
         for (const value of new Set([row[field] ?? []].flat() as Term[])) {
-          const key = stepOf === undefined ? JSON.stringify(value) : stepOf(String(value)).last
+          const key = stepOf === undefined ? JSON.stringify(value) : stretchFrom(stepOf, String(value)).last
           const group = groups.get(key) ?? { value, counts: questions.map(() => 0) }
           group.counts[i]++
           if (value < group.value) group.value = value

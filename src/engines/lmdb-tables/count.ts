@@ -1,4 +1,4 @@
-import type { Conditions, Counted, Grouping, Term } from '../table-store.ts'
+import { type Conditions, type Counted, type Grouping, stretchFrom } from '../table-store.ts'
 import type { KnownAnswers } from './answers.ts'
 import type { RowSet } from './bits.ts'
 import { Finder } from './find.ts'
@@ -53,8 +53,8 @@ const bySteps = async (source: FindSource, sets: readonly RowSet[], grouping: Gr
   for (let start: Buffer = Buffer.concat([at, Buffer.of(1)]); ; ) {
     const [key] = source.env.order.getKeys({ start, end, limit: 1, ...turns.options })
     if (key === undefined) return groups
-    const value: Term = textIn(Buffer.from(key).subarray(at.length))
-    const { next } = (grouping.stepOf as NonNullable<Grouping['stepOf']>)(value)
+    const value = textIn(Buffer.from(key).subarray(at.length))
+    const { next } = stretchFrom(grouping.stepOf as NonNullable<Grouping['stepOf']>, value)
     const counts = sets.map(() => 0)
     const stop: Buffer = Buffer.concat([at, orderBytes(next)])
     for (const { value: no } of source.readers.order.getRange({ start, end: stop, ...turns.options })) {

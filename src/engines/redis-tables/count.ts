@@ -1,5 +1,5 @@
 import type { Conditions, Counted, Find, Found, Grouping, Term } from '../table-store.ts'
-import { rangesOf } from '../table-store.ts'
+import { rangesOf, stretchFrom } from '../table-store.ts'
 import { decoded, encoded } from './terms.ts'
 import { type TableAt, type Visit, walkOnce } from './walk.ts'
 
@@ -60,7 +60,7 @@ async function* stepsOf(find: Finds, { field, stepOf }: Grouping): AsyncGenerato
     const { rows } = await find({ range, sort: { field, order: 'asc' }, limit: 1 })
     const first = rows.at(0)?.row[field] as string | undefined
     if (first === undefined || stepOf === undefined) return
-    const { last, next } = stepOf(first)
+    const { last, next } = stretchFrom(stepOf, first)
     yield { from: first, to: last }
     after = next
   }
