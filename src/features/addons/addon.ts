@@ -9,14 +9,14 @@ const stored = {
   name: text({ max: 104 }),
   contentType: TEXT,
   size: integer({ min: 0 }),
-  /** For `integrity` of a script element. */
+  /** Value of the `integrity` attribute of a script element. */
   integrity: TEXT,
-  /** Path of the file as it is now: it never answers anything else. */
+  /** Path of this version of the file; its content never changes. */
   path: TEXT,
 }
 const url: { schema: JsonSchema } = { schema: { type: 'string', description: 'Where a page loads it from.' } }
 
-/** A file as its events keep it. */
+/** A file as stored in events. */
 export interface AddonFile {
   name: string
   contentType: string
@@ -25,12 +25,12 @@ export interface AddonFile {
   path: string
 }
 
-/** What customers add to pages: scripts and a picture. Each upload is another version; those before stay readable. */
+/** Scripts and an icon that customers add to pages. Each upload is another version; earlier versions stay readable. */
 export const addon = defineResource({
   noun: 'addon',
   plural: 'addons',
   tag: 'Add-ons',
-  // The others are written by hand: their bodies are forms.
+  // The other routes are written by hand: their bodies are forms.
   verbs: ['list', 'read', 'delete'],
   fields: { name: newName({ max: 100 }) },
   readOnly: {
@@ -57,6 +57,6 @@ export const addon = defineResource({
 })
 
 export interface AddonServices extends ResourceServices, Pick<Services, 'files'> {
-  /** An origin of their own, such as `https://addons.example.com`; undefined: they run in documents of nobody's origin. */
+  /** Separate origin, such as `https://addons.example.com`; undefined: scripts run in documents of opaque origin. */
   origin?: string
 }

@@ -93,14 +93,14 @@ const change = async (services: AddonServices, request: Upload, kind: 'replace' 
 
 const uploadOf = ({ headers, body }: Upload): Promise<AddonUpload> => readUpload(headers.get('content-type'), body)
 
-/** The fields that the form has as texts. @throws Failure invalid */
+/** Text fields of the form. @throws Failure invalid */
 const valuesOf = ({ name }: AddonUpload): JsonObject => {
   const values: JsonObject = { ...(name !== undefined && { name }) }
   assertValid(checkValues, values)
   return values
 }
 
-/** Keeps the files of the form; what names them is written afterwards. @throws Failure quota */
+/** Stores the files of the form before any event names them. @throws Failure quota */
 const stored = async (
   { files, quotas }: AddonServices,
   organizationId: string,

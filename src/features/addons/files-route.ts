@@ -9,8 +9,8 @@ const FILE_NAME = '^[A-Za-z0-9_-][A-Za-z0-9._-]{0,140}$'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
 /**
- * Add-on files, for everyone. They run where the viewer's token is not: at an origin of their own, or, without one, in
- * documents whose origin is nobody's (`Content-Security-Policy: sandbox`).
+ * Public files of add-ons. They run out of reach of the viewer's token: at a separate origin or, without one, in
+ * documents with an opaque origin (`Content-Security-Policy: sandbox`).
  */
 export const filesRoute = (services: AddonServices): Route =>
   route({
@@ -44,8 +44,8 @@ export const filesRoute = (services: AddonServices): Route =>
   })
 
 /**
- * A page of the service itself asks for a script: there it would act as its viewer, so it gets none. Documents of the
- * sandbox ask from an origin that is nobody's.
+ * Refuses scripts to pages of the service itself, where they would act as the viewer. Sandboxed documents send requests
+ * from an opaque origin.
  */
 const assertNoPage = ({ headers }: Pick<RouteRequest, 'headers'>, origin: string | undefined): void => {
   if (origin !== undefined) return
@@ -65,7 +65,7 @@ const file = async (services: AddonServices, state: ResourceState, id: string, n
       'content-type': typeOf(hashed),
       'cache-control': HASHED.test(name) ? FOR_EVER : 'no-cache',
       'content-security-policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
-      // What everyone may read; a document of the sandbox can check its integrity only so.
+      // Everyone may read the file; only with this header can a sandboxed document check its integrity.
       'access-control-allow-origin': '*',
       'cross-origin-resource-policy': 'cross-origin',
       etag: `"${hashed.slice(0, 32)}"`,
@@ -73,7 +73,7 @@ const file = async (services: AddonServices, state: ResourceState, id: string, n
   }
 }
 
-/** The document that runs the scripts. Its frame is reached by `postMessage` alone. */
+/** Document that runs the scripts. Its frame is reached by `postMessage` alone. */
 const frame = ({ values }: ResourceState, origin: string | undefined): Reply => {
   const scripts = ((values.files ?? []) as unknown as AddonFile[]).map(
     ({ name, path, integrity }) =>

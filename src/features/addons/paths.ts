@@ -1,10 +1,10 @@
-/** Beginning of the keys of all add-on files in the file store. */
+/** Key prefix of all add-on files in the file store. */
 export const ADDON_FILES = 'addons/'
 
 /** The document in which an add-on runs; no file has this name. */
 export const FRAME = 'index.html'
 
-/** `hash` is that of the content, in hexadecimal: a file that changes gets another path. */
+/** `hash` is the hexadecimal hash of the content, so a changed file gets another path. */
 export const hashedName = (hash: string, name: string): string => `${hash}.${name}`
 
 export const addonKey = (addonId: string, hashed: string): string => `${ADDON_FILES}${addonId}/${hashed}`

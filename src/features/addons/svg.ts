@@ -2,7 +2,7 @@ import { Failure } from '../../kernel/errors.ts'
 
 const SHAPES = ['path', 'rect', 'circle', 'ellipse', 'line', 'polyline', 'polygon', 'text', 'tspan']
 const FRAMES = ['svg', 'g', 'defs', 'title', 'desc', 'clipPath', 'mask', 'linearGradient', 'radialGradient', 'stop']
-/** Nothing that loads, runs or points elsewhere: neither `href` nor `style` nor events. */
+/** Attributes that cannot load, run or link to anything: no `href`, `style` or events. */
 const ATTRIBUTES = [
   ...['id', 'viewBox', 'xmlns', 'width', 'height', 'preserveAspectRatio', 'role', 'aria-label', 'version'],
   ...[
@@ -33,20 +33,20 @@ const ATTRIBUTES = [
 /** A reference into the picture itself. */
 const LOCAL = /^url\(#[\w-]+\)$/
 
-/** The picture without what could run, load or lead anywhere. @throws Failure unsupported_type for what is no SVG */
+/** The picture without anything that could run, load or link. @throws Failure unsupported_type if it is no SVG */
 export const harmlessSvg = async (bytes: Uint8Array): Promise<Buffer> => {
   // Few installations ever need it, and every start would load it.
   const { default: sanitizeHtml } = await import('sanitize-html')
   const clean = sanitizeHtml(decoded(bytes), {
     allowedTags: [...SHAPES, ...FRAMES],
     allowedAttributes: { '*': ATTRIBUTES },
-    // What is inside them goes with them.
+    // These elements are removed with their content.
     nonTextTags: ['script', 'style', 'foreignObject', 'iframe', 'textarea', 'option'],
     transformTags: { '*': (tagName, attribs) => ({ tagName, attribs: withoutLinks(attribs) }) },
     parser: { xmlMode: true, lowerCaseTags: false, lowerCaseAttributeNames: false, decodeEntities: true },
     nestingLimit: 50,
   })
-  // Around the root stands what was left of a document type.
+  // Remains of a document type surround the root.
   const root = /<svg[\s>][\s\S]*<\/svg>/.exec(clean)?.[0]
   if (root === undefined) throw new Failure('unsupported_type', { message: 'The icon is no SVG.' })
   const isNamed = /^<svg[^>]*\sxmlns="/.test(root)
@@ -70,6 +70,6 @@ const decoded = (bytes: Uint8Array): string => {
   }
 }
 
-/** Whether the bytes look like a text with an SVG in it: anything else is a picture of pixels, or none. */
+/** Whether the bytes look like text with an SVG in it; anything else is a bitmap or no picture. */
 export const looksLikeSvg = (bytes: Uint8Array): boolean =>
   /^\uFEFF?\s*<(\?xml|!--|!DOCTYPE|svg)/i.test(Buffer.from(bytes.subarray(0, 200)).toString())

@@ -16,7 +16,7 @@ const SCRIPT_TYPE = 'text/javascript; charset=utf-8'
 const SCRIPT_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.m?js$/
 const SVG_TYPE = 'image/svg+xml'
 
-/** What a form says of an add-on; what it leaves out is undefined. */
+/** Members of an add-on form; undefined if the form leaves them out. */
 export interface AddonUpload {
   name?: string
   files?: UploadedFile[]
@@ -27,7 +27,7 @@ export interface AddonUpload {
 export const readUpload = async (contentType: string | undefined, body: Uint8Array): Promise<AddonUpload> => {
   const { fields, files } = await parseMultipart(contentType, body, {
     fields: ['name'],
-    // `files[]` is what many clients call a list.
+    // Many clients name a list `files[]`.
     files: { files: FILES_MAX, 'files[]': FILES_MAX, icon: 1 },
     fileBytesMax: FILE_BYTES_MAX,
   })
@@ -38,8 +38,8 @@ export const readUpload = async (contentType: string | undefined, body: Uint8Arr
 }
 
 /**
- * Keeps scripts under names that have their hash, before anything names them.
- * @throws Failure invalid for a name twice or of another form, unsupported_type for what is no text
+ * Stores scripts under names that contain their hash, before any event names them.
+ * @throws Failure invalid for a repeated or malformed name, unsupported_type for content that is no text
  */
 export const storeScripts = async (
   files: FileStore,
@@ -85,7 +85,7 @@ const assertText = (bytes: Uint8Array, path: string): void => {
   try {
     if (!new TextDecoder('utf-8', { fatal: true }).decode(bytes).includes('\0')) return
   } catch {
-    // No UTF-8: answered below, as a zero byte is.
+    // Not UTF-8: refused below, like a zero byte.
   }
   throw new Failure('unsupported_type', { message: `${path} is no script in UTF-8.` })
 }

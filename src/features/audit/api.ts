@@ -16,9 +16,9 @@ import { AUDIT_LOG, type AuditRow, nounsShown } from './views.ts'
 export interface AuditServices extends LoggedServices {
   /** The audit log as the history lists it. */
   listed: Pick<TableStore, 'find'>
-  /** Resolves when the list has what was logged before the call, or after a while. */
+  /** Resolves when the list has everything logged before the call, or after a time limit. */
   caughtUp(): Promise<unknown>
-  /** Every resource: it says which fields may be shown, and to whom. */
+  /** All resources: they declare which fields may be shown, and to whom. */
   resources: readonly ResourceDeclaration[]
 }
 
@@ -65,10 +65,10 @@ const EXAMPLE = {
   address: '203.0.113.7',
 }
 
-/** No id and no name has a comma. */
+/** Ids and names contain no commas. */
 const NAME = { type: 'string', minLength: 1, 'x-commas': true }
 
-/** Each kind of thing has a name: another one would find nothing for ever. */
+/** Kinds are an enum: a filter by an unknown name would never find anything. */
 const shapeOf = (nouns: readonly string[]): ListShape => ({
   table: AUDIT_LOG,
   members: Object.keys(ENTRY.properties as object),
@@ -131,14 +131,14 @@ export const auditRoute = (services: AuditServices): Route => {
   })
 }
 
-/** Ids compare without case; parts of the service are named in lower case. */
+/** Ids compare without case; names of parts of the service are in lower case. */
 const lowerIds = ({ actorId, resourceId, ...query }: AuditQuery): AuditQuery => ({
   ...query,
   ...(actorId !== undefined && { actorId: actorId.map((id) => id.toLowerCase()) }),
   ...(resourceId !== undefined && { resourceId: resourceId.map((id) => id.toLowerCase()) }),
 })
 
-/** Entries with what the log says of them; it is asked only where that is wanted. */
+/** Entries with their logged content; the log is read only if the content is wanted. */
 const shown = async (
   services: AuditServices,
   caller: UserCaller,

@@ -13,26 +13,26 @@ export interface Change {
   to?: Json
 }
 
-/** The log's content of an entry: it is gone with erased data. */
+/** Logged content of an entry; it is gone once the data is erased. */
 export interface Logged {
   changes: { [field: string]: Change }
   address?: string
 }
 
-/** Events of one stream that are looked at for what a field was before. */
+/** Events of one stream that are searched for the value of a field before the change. */
 const LOOK_BACK_EVENTS = 50
-/** A longer value is not shown, only how long it is. */
+/** Of a longer value only the length is shown. */
 const VALUE_CHARACTERS_MAX = 4_096
 /** Fields of others shown to callers who may not edit users. */
 const USER_FIELDS = ['name', 'status', 'roleId']
 
 export interface LoggedServices {
   log: Pick<EventLog, 'read'>
-  /** Values as reads of their resource show them to the caller, where the log keeps them in another form. */
+  /** Values as reads of their resource show them to the caller, if the log keeps them in another form. */
   asShown(caller: UserCaller, declaration: ResourceDeclaration, values: JsonObject): Promise<JsonObject>
 }
 
-/** What an entry says, as far as this reader may see it. */
+/** Logged content of an entry, as far as this reader may see it. */
 export const readLogged = async (
   { log, asShown }: LoggedServices,
   caller: UserCaller,
@@ -55,12 +55,12 @@ export const readLogged = async (
 
 interface Said {
   values: JsonObject
-  /** Only what changed is said. */
+  /** The event holds only changed values. */
   isPatch: boolean
   isDeleted: boolean
 }
 
-/** The values in an event, in the forms in which resources keep them. */
+/** Values in an event, in the forms in which resources keep them. */
 const saidBy = ({ type, data }: RecordedEvent): Said => {
   const said = decodeJson<
     { values?: JsonObject; sealed?: JsonObject; content?: JsonObject; changes?: JsonObject } & JsonObject
@@ -77,7 +77,7 @@ const saidBy = ({ type, data }: RecordedEvent): Said => {
   return { values: shaped, isPatch, isDeleted }
 }
 
-/** The shape of a geofence as its fields; in a patch those of the shape before are taken away. */
+/** Shape of a geofence as fields; in a patch, the fields of the previous shape are removed. */
 const shapeFields = (shape: JsonObject, isPatch: boolean): JsonObject => ({
   ...(isPatch && { geometry: null, center: null, radius: null, width: null }),
   ...('coordinates' in shape ? { geometry: shape } : shape),

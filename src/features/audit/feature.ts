@@ -3,7 +3,7 @@ import type { ApiServices, Feature } from '../../feature.ts'
 import { auditRoute } from './api.ts'
 import { AUDIT, auditedNouns, auditedPrefixes } from './views.ts'
 
-/** A read that finds nothing waits this long for the audit log to follow. */
+/** Longest wait of a read that finds nothing for the audit log to catch up. */
 const CATCH_UP_MS = 1_000
 
 export const audit: Feature = {
@@ -21,7 +21,7 @@ export const audit: Feature = {
   ],
 }
 
-/** A command is answered once these have stored what it wrote; the end of the log may lie far beyond, among points. */
+/** Commands are answered once these have stored their events; the end of the log may lie far beyond, among points. */
 const caughtUp = async ({ resources, projections, checkpoints, settle }: ApiServices): Promise<boolean> => {
   const audited = auditedPrefixes(auditedNouns(resources.all()))
   const names = projections

@@ -11,7 +11,7 @@ import { AUTOMATION_PREFIXES } from '../automations/events.ts'
 /** Consumer that keeps the audit log. */
 export const AUDIT = 'audit-log'
 
-/** The audit log as lists ask for it: who did what is read from the history, what changed from the log. */
+/** The audit log as a list: actors and actions are read from the history, changes from the log. */
 export const AUDIT_LOG: TableDeclaration = {
   name: 'auditLog',
   version: 1,
@@ -30,29 +30,29 @@ export type ShownInAudit = (
 
 export type ActorType = 'user' | 'service' | 'automation' | 'schedule' | 'import'
 
-/** Beside the resources: what people do to their own identity, and their signing in and out. */
+/** Nouns besides the resources: changes by people to their own identity, and sign-ins and sign-outs. */
 const IDENTITY = 'identity'
 const SESSIONS = 'sessions'
-/** Events that say nothing of a thing: they only keep others from writing at the same place. */
+/** Events without content, which only keep others from writing at the same place. */
 const FENCE = /Fenced$/
 const VERSION = /\.v\d+$/
 const ACTOR_TYPES: readonly string[] = ['user', 'service', 'automation', 'schedule', 'import'] satisfies ActorType[]
 
-/** Everything that is a resource is audited. */
+/** Every resource is audited. */
 export const auditedNouns = (resources: readonly { noun: string }[]): ReadonlySet<string> =>
   new Set([...resources.map(({ noun }) => noun), IDENTITY, SESSIONS])
 
-/** What entries call them. */
+/** Names of the nouns in entries. */
 export const nounsShown = (resources: readonly { noun: string }[]): string[] =>
   [...auditedNouns(resources)].map(shownAs).sort()
 
 const shownAs = (category: string): string => (category === SESSIONS ? 'session' : category)
 
-/** The streams of these nouns. */
+/** Stream prefixes of these nouns. */
 export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
   [...nouns].flatMap((noun) => (noun === 'automation' ? AUTOMATION_PREFIXES : [`${noun}-`]))
 
-/** The entry of an event; undefined for one that is about nothing of an organization. */
+/** Entry of an event; undefined if the event concerns nothing of an organization. */
 export const auditEntry = (event: RecordedEvent, nouns: ReadonlySet<string>): AuditEntry | undefined => {
   const category = categoryOf(event.stream)
   const noun = shownAs(category)
@@ -84,7 +84,7 @@ const actionOf = (noun: string, type: string): string => {
   return action[0].toLowerCase() + action.slice(1)
 }
 
-/** Service accounts are `service:<id>`. Whatever is no user and none of what users set up is a part of the service. */
+/** Service accounts are `service:<id>`. Actors that are neither users nor set up by users are parts of the service. */
 const actorOf = (actor = 'service'): { actorType: string; actorId: string } => {
   const colon = actor.indexOf(':')
   const type = colon < 0 ? actor : actor.slice(0, colon)

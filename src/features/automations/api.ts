@@ -17,7 +17,7 @@ export interface AutomationApiOptions
   extends ResourceServices,
     Omit<CheckOptions, keyof ResourceServices>,
     Omit<NoticeOptions, 'tables'> {
-  /** What an automation would do for a sample event; nothing is done. @throws Failure invalid */
+  /** Effects of an automation for a sample event, without performing them. @throws Failure invalid */
   dryRun: (automation: AutomationRow, asked: DryRunAsked) => Promise<JsonObject>
 }
 
@@ -46,7 +46,7 @@ const rotation = (writes: AutomationWriter): ResourceAction => ({
 const SUBJECTS = { taskId: 'task', recordId: 'record', trackerId: 'tracker' } as const
 type SubjectField = keyof typeof SUBJECTS
 
-/** What is named in place of a sample. @throws Failure invalid for what such an event is never about */
+/** Subject named in place of a sample. @throws Failure invalid if such events never have that subject */
 const subjectOf = ({ event }: AutomationRow, body: JsonObject): DryRunAsked['subject'] => {
   const [named, other] = (Object.keys(SUBJECTS) as SubjectField[]).filter((field) => body[field] !== undefined)
   if (named === undefined) return undefined

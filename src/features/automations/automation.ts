@@ -28,7 +28,7 @@ import { evolveRow, type AutomationRow, type RunRow } from './views.ts'
 export interface AutomationState {
   /** Absent before its creation and after its deletion. */
   row: AutomationRow | undefined
-  /** What the create said, to recognise its repetition; it outlives a deletion. */
+  /** Content of the create, to recognise its repetition; it outlives a deletion. */
   first: AutomationCreated | undefined
 }
 
@@ -40,7 +40,7 @@ export type AutomationCommand =
   | { type: 'retryRun'; data: RunRetryAsked }
   | { type: 'delete'; data: AutomationDeleted }
 
-/** The life of one automation. What its content must be like is checked before (check-automation.ts): that needs other records. */
+/** Life of one automation. Its content is checked before, in check-automation.ts, because that needs other records. */
 export const automation: Decider<AutomationState, AutomationCommand> = {
   initial: { row: undefined, first: undefined },
   decide: (command, { row, first }): Fact[] => {
@@ -75,8 +75,8 @@ const isUnchanged = (row: AutomationRow, { content, editorId }: AutomationChange
   row.editorId === editorId && Object.entries(content).every(([name, value]) => isDeepStrictEqual(value, row[name]))
 
 /**
- * Deactivates an automation in the name of the service, unless what it does was changed since `row` was read. Answers
- * whether it is inactive now, or gone.
+ * Deactivates an automation in the name of the service, unless its action was changed since `row` was read. Returns
+ * whether it is now inactive or gone.
  */
 export const deactivateAutomation = async (
   { log, clock }: { log: EventLog; clock: Clock },
@@ -95,7 +95,7 @@ export const deactivateAutomation = async (
   }
 }
 
-/** Asks for another attempt of a run that has ended. @throws Failure not_found, conflict when the automation is not active. */
+/** Requests another attempt of an ended run. @throws Failure not_found, conflict if the automation is not active. */
 export const askRetry = async (
   log: EventLog,
   { organizationId, ids, metadata, now }: WriteOrigin,

@@ -25,15 +25,14 @@ export interface CheckOptions {
   actions: ActionTypes
 }
 
-/** A content that holds, its details in clear. */
+/** A valid content, its details in clear. */
 export type Checked = Omit<AutomationContent, 'details'> & { details: Details }
 
-/** Types that change the task of an event. */
 const NEEDS_TASK = ['moveTask', 'assignTask', 'updateTask']
 
 /**
- * The whole of an automation as its editor wants it (shape and required fields are checked by the schema of the route).
- * What was there before and does not begin to count now is not refused: an automation whose group is gone, or whose
+ * Checks a whole automation as its editor wants it (shape and required fields are checked by the schema of the route).
+ * Unchanged parts that do not become active now are not refused: an automation whose group is gone, or whose
  * organization has left the rollout, can still be amended and deactivated.
  * @throws Failure invalid that names the field, forbidden for an action that the editor may not do, not_available for a
  * type whose action does not exist yet.
@@ -100,7 +99,7 @@ const actionOf = ({ actions }: CheckOptions, automationType: string, event: Auto
   })
 }
 
-/** Nothing changes that its details could not be right with any more, and it does not begin to count now. */
+/** Whether the change affects nothing that its details depend on, and does not activate the automation. */
 const isAsBefore = (wanted: JsonObject, fields: JsonObject, before: Checked): boolean =>
   (before.isActive || wanted.isActive === false) &&
   wanted.event === before.event &&
@@ -108,7 +107,7 @@ const isAsBefore = (wanted: JsonObject, fields: JsonObject, before: Checked): bo
   isDeepStrictEqual(fields, before.rules.fields) &&
   isDeepStrictEqual(wanted.automationDetails, before.details)
 
-/** What the details name, for deletions and notices; undefined where they name nothing. */
+/** Records that the details name, for deletions and notices; undefined if none. */
 const namesIn = ({ names }: ActionType, details: Details): Names | undefined => {
   const named = Object.entries(names?.(details) ?? {}).map(([resource, value]): [string, string[]] => [
     resource,
@@ -118,7 +117,7 @@ const namesIn = ({ names }: ActionType, details: Details): Names | undefined => 
   return some.length === 0 ? undefined : Object.fromEntries(some)
 }
 
-/** Nobody has an automation do what they may not do themselves. */
+/** Editors may only automate actions that they may perform themselves. */
 const assertMayDo = ({ permissions }: UserCaller, automationType: string, { needs }: ActionType): void => {
   const lacking = needs.filter((permission) => !permissions.has(permission))
   if (lacking.length === 0) return

@@ -77,7 +77,7 @@ const EXAMPLE: JsonObject = {
   isActive: true,
 }
 
-/** Does something when something happens. Its writes are in write-automation.ts, its table in projections/automations.ts. */
+/** Performs an action when an event occurs. Writes: write-automation.ts; table: projections/automations.ts. */
 export const automationResource = defineResource({
   noun: 'automation',
   plural: AUTOMATIONS.name,
@@ -95,7 +95,7 @@ export const automationResource = defineResource({
     activatedAt: optional(time()),
     notice: optional(NOTICE),
   },
-  // The group of a geofence event, and what its details name, cannot be deleted before it.
+  // The group of a geofence event, and records named in the details, cannot be deleted before the automation.
   internal: {
     geofenceGroupId: optional(reference('geofenceGroups')),
     flowIds: optional(list(reference('flows'), { max: 1 })),
@@ -122,7 +122,7 @@ export const automationResource = defineResource({
   },
 })
 
-/** An automation as it is answered: no secret, and nothing of what the dispatcher looks it up by. */
+/** An automation as answers show it: without its secret and the dispatcher's lookup fields. */
 export const showAutomation = (
   { actions, keyring }: { actions: ActionTypes; keyring: Keyring },
   row: AutomationRow,

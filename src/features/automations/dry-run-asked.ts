@@ -1,6 +1,6 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 
-/** The event that a dry run is about: a sample, or one of what is there. */
+/** Event of a dry run: a sample, or one made from an existing record. */
 export interface DryRunAsked {
   now: number
   caller: UserCaller

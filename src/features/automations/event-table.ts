@@ -6,14 +6,13 @@ import { POINT_ROW } from '../locations/schemas.ts'
 import { TRIP } from '../trips/schemas.ts'
 import { EVENT_DATA_TYPES, type AutomationEvent, type Subject } from './events.ts'
 
-/** What is known of an event before it happens. */
+/** Static properties of an event. */
 export interface EventKind {
   subject: Subject['type']
-  /** Permission needed to see the event. */
   permission: string
-  /** Whether rules may name the state before, as `old.<path>`. */
+  /** Whether rules may name the previous state, as `old.<path>`. */
   hasBefore: boolean
-  /** Schemas of the members of its data, beside `organizationId`: what a webhook carries and rules name. */
+  /** Schemas of its data's members besides `organizationId`, as webhooks carry them and rules name them. */
   data(resources: Pick<KnownResources, 'declarationOf'>): Members
 }
 
@@ -21,7 +20,6 @@ type Members = { [member: string]: JsonSchema }
 
 const TEXT: JsonSchema = { type: 'string' }
 const NUMBER: JsonSchema = { type: 'number' }
-/** Any content. */
 const ANY: JsonSchema = {}
 
 const object = (properties: Members): JsonSchema => ({ type: 'object', properties })
@@ -35,7 +33,7 @@ const RECORD_MEMBERS: Members = {
   updatedAt: DATE_TIME,
 }
 
-// Their members as the contract has them.
+// Members as the API contract has them.
 const TASK = object({
   ...RECORD_MEMBERS,
   flowId: UUID,
@@ -115,10 +113,9 @@ const routingResult: EventKind = {
   data: () => ({ routingResult: ROUTING_RESULT }),
 }
 
-/** A row in an event: of what the editor may not see, and of what was erased, only its id is left. */
+/** A row in an event: hidden from the editor or erased, it has only its id. */
 const asShown = (schema: JsonSchema): JsonSchema => ({ ...schema, required: ['_id'] })
 
-/** What every event of a tracker carries. */
 const trackerMembers = (resources: Pick<KnownResources, 'declarationOf'>): Members => ({
   trackerId: UUID,
   tracker: asShown(rowSchema(resources.declarationOf('trackers'))),
@@ -148,7 +145,6 @@ const transition: EventKind = {
   }),
 }
 
-/** The ten events. */
 export const EVENTS: { readonly [event in AutomationEvent]: EventKind } = {
   onTaskCreated: task(false),
   onTaskAssigned: task(true),
@@ -162,7 +158,7 @@ export const EVENTS: { readonly [event in AutomationEvent]: EventKind } = {
   onGeofenceLeave: transition,
 }
 
-/** What says where a geofence is: left out of events, it may have 20,000 positions. */
+/** Members that hold a geofence's geometry: left out of events, because it may have 20,000 positions. */
 export const GEOMETRY_MEMBERS: readonly string[] = ['geometry', 'center', 'radius', 'width', 'bbox']
 
 /** The schema of an event's data. */
@@ -170,8 +166,8 @@ export const eventDataSchema = (resources: Pick<KnownResources, 'declarationOf'>
   object({ organizationId: UUID, ...EVENTS[event].data(resources) })
 
 /**
- * Says why a path (`tracker.name`, `old.task.state`) names nothing in the data of an event, and what there is instead;
- * undefined when it may name something.
+ * Explains why a path (`tracker.name`, `old.task.state`) names nothing in the data of an event, and which names exist;
+ * undefined if it may name something.
  */
 export const pathFaults = (
   resources: Pick<KnownResources, 'declarationOf'>,

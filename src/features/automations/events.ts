@@ -2,7 +2,7 @@ import { decodeJson, type Fact, type RecordedEvent } from '../../kernel/event.ts
 import { idFrom } from '../../kit/commands/ids.ts'
 import type { Chain } from './chain.ts'
 
-/** What the streams `automation-<id>` and `automation-runs-<partition>` hold. */
+/** Events of the streams `automation-<id>` and `automation-runs-<partition>`. */
 
 /** The ten events, each with its data type. */
 export const EVENT_DATA_TYPES = {
@@ -27,7 +27,7 @@ export const AUTOMATION_CHANGED = 'automationChanged.v1'
 export const AUTOMATION_SECRET_ROTATED = 'automationSecretRotated.v1'
 export const AUTOMATION_DEACTIVATED = 'automationDeactivated.v1'
 export const AUTOMATION_DELETED = 'automationDeleted.v1'
-/** Someone asked for another attempt of a run that had ended. */
+/** Another attempt was requested for a run that had ended. */
 export const RUN_RETRY_ASKED = 'automationRunRetryAsked.v1'
 
 export interface Rules {
@@ -35,17 +35,17 @@ export interface Rules {
   schema: { [keyword: string]: unknown }
 }
 
-/** What an editor decides about an automation. */
+/** Content of an automation that an editor sets. */
 export interface AutomationContent {
   name: string
   event: AutomationEvent
   dataType: string
   automationType: string
-  /** The details as JSON text, encrypted: addresses and headers of receivers carry credentials. */
+  /** Details as JSON text, encrypted: addresses and headers of receivers contain credentials. */
   details: string
   rules: Rules
   isActive: boolean
-  /** What the details name, in clear. */
+  /** Records named in the details, in clear. */
   names?: Names
 }
 
@@ -60,7 +60,7 @@ export interface AutomationCreated {
   content: AutomationContent
   /** `whsec_…`, encrypted. */
   secret: string
-  /** Bounds what the automation may see. */
+  /** User whose visibility bounds the automation. */
   editorId: string
   /** ms since the epoch, as in all these events. */
   at: number
@@ -74,13 +74,13 @@ export interface AutomationChanged {
 
 export interface AutomationSecretRotated {
   secret: string
-  /** Until when the secret before signs too. */
+  /** Time until which the previous secret signs too. */
   previousUntil: number
   at: number
 }
 
 export interface AutomationDeactivated {
-  /** `gone`: the receiver answered 410; `failing`: five days of nothing but failures. */
+  /** `gone`: the receiver answered 410; `failing`: every attempt failed for five days. */
   reason: 'gone' | 'failing'
   at: number
 }
@@ -92,73 +92,73 @@ export interface AutomationDeleted {
 
 export interface RunRetryAsked {
   runId: string
-  /** Whose stream of runs it is in. */
+  /** Partition whose stream holds the run. */
   partition: number
   at: number
-  /** The run as it is shown. */
+  /** The run as shown. */
   run: Pick<RunReopened, 'sequence' | 'failures' | 'trigger' | 'owedAt'>
 }
 
 export const automationStream = (automationId: string): string => `automation-${automationId}`
 
-/** Prefixes of the streams of automations; they leave out `automation-runs-…`, which is in another order of size. */
+/** Stream prefixes of automations without `automation-runs-…`, which are orders of magnitude larger. */
 export const AUTOMATION_PREFIXES: readonly string[] = [...'0123456789abcdef'].map((digit) => `automation-${digit}`)
 
 export const RUNS_OWED = 'runsOwed.v2'
 export const ATTEMPTS_MADE = 'attemptsMade.v1'
 export const RUNS_SKIPPED = 'runsSkipped.v2'
 export const RUN_REOPENED = 'runReopened.v2'
-/** First append of a new owner of the partition: fences off the one before. */
+/** First append by a new owner of the partition: fences off the previous owner. */
 export const RUNS_TAKEN = 'partitionTaken.v1'
 
 /** `hidden`: the automation's last editor may not see the event. */
 export type SkipReason = 'historical' | 'loop' | 'overflow' | 'deactivated' | 'hidden'
 
-/** What an event is about: the runs of an automation for one subject keep their order. */
+/** Subject of an event: the runs of an automation for one subject keep their order. */
 export interface Subject {
   type: 'tracker' | 'task' | 'record' | 'routingResult'
   id: string
-  /** Hub that a task was in then: its users have the runs listed. */
+  /** Hub of a task at that time: its users may list the runs. */
   hubId?: string
 }
 
-/** What happened, by ids and measurements: names and addresses are read anew at each attempt. */
+/** Content of an event as ids and measurements: names and addresses are read again at each attempt. */
 export interface RunTrigger {
-  /** Id of the fact: of the transition, the trip, the event of a task. */
+  /** Id of the source fact: a transition, a trip, a task event. */
   sourceId: string
   event: AutomationEvent
   organizationId: string
   subject: Subject
   at: number
-  /** Revision of the fact in the subject's own stream, where it has one: what was before is read there. */
+  /** Revision of the fact in the subject's own stream, if it has one: the previous state is read there. */
   revision?: number
-  /** Position of that fact in the whole log: lists have it before an action reads them. */
+  /** Position of that fact in the whole log: tables must reach it before an action reads them. */
   position?: number
-  /** How many automations led to the event, and how many runs each of its runs may lead to; absent for one that none led to. */
+  /** Automations that led to the event, and runs that each of its runs may cause; absent if none led to it. */
   chain?: Chain
   /** Present for geofence events. */
   geofence?: { geofenceId: string; geofenceGroupId: string; cause: string }
   /** Present for trip events. */
   trip?: { explicit: boolean; startedAt: number; finishedAt?: number; distance: number }
-  /** Where the tracker was. */
+  /** Position of the tracker. */
   point?: { recordedAt: number; lat: number; lng: number; [measure: string]: unknown }
 }
 
 /**
- * What owes runs: `transitions`, by the revision in `transitions-<partition>`, or `log`, by the position of an event in
+ * Source of runs: `transitions`, by the revision in `transitions-<partition>`, or `log`, by the position of an event in
  * the whole log (tasks, records, routing results).
  */
 export type RunSource = 'transitions' | 'log'
 
 export interface RunsOwed {
   source: RunSource
-  /** Where the event that led to this stands in its source. */
+  /** Revision or position of the causing event in its source. */
   sourceAt: number
-  /** Nothing more is owed for that event after this one. */
+  /** Whether this event owes the last runs of its cause. */
   complete: boolean
-  /** When, ms since the epoch: the runs are listed by it. */
+  /** ms since the epoch; runs are listed by it. */
   owedAt: number
-  /** Sequence of the first run here; the others follow without gaps, over the whole partition. */
+  /** Sequence of the first run here; the others follow without gaps, across the whole partition. */
   firstSequence: number
   owed: { trigger: RunTrigger; runs: { automationId: string; reason?: SkipReason }[] }[]
 }
@@ -167,24 +167,24 @@ export interface AttemptMade {
   runId: string
   automationId: string
   organizationId: string
-  /** When the run was owed. */
+  /** Time at which the run was owed. */
   owedAt: number
   at: number
   durationMs: number
-  /** Only of what goes out over HTTP. */
+  /** Present only for HTTP actions. */
   statusCode?: number
   error?: string
   /** First 1 KiB of the answer, encrypted: a receiver may echo names. */
   answer?: string
-  /** What was written here, as JSON text of ids alone: in clear. */
+  /** Records written by the run, as JSON text of ids alone: in clear. */
   wrote?: string
-  /** Failed attempts up to and with this one. */
+  /** Failed attempts up to and including this one. */
   failures: number
-  /** Where the run stands after it. */
+  /** Status of the run after this attempt. */
   status: 'pending' | 'succeeded' | 'dead'
-  /** When the next attempt is due by the clock of then; only while pending. */
+  /** Time of the next attempt by the clock at the time of logging; only while pending. */
   dueAt?: number
-  /** How long after the end of this one the next attempt is due: no step of a clock makes a run wait longer. */
+  /** Delay from the end of this attempt to the next: a step of the clock never prolongs the wait. */
   delayMs?: number
 }
 
@@ -212,11 +212,11 @@ export interface RunReopened {
 export const runsStream = (partition: number): string => `automation-runs-${partition}`
 export const partitionOfRuns = (stream: string): number => Number(stream.slice(runsStream(0).length - 1))
 
-/** The id of a run, and of its webhook over all attempts. */
+/** Id of a run, and of its webhook across all attempts. */
 export const runIdOf = (trigger: RunTrigger, automationId: string): string =>
   idFrom('run', trigger.sourceId, trigger.event, automationId)
 
 export const RUN_FACTS: readonly string[] = [RUNS_OWED, ATTEMPTS_MADE, RUNS_SKIPPED, RUN_REOPENED]
 
-/** A fact of `automation-runs-<partition>`. Each reader gets its own copy, which it may change. */
+/** A fact of `automation-runs-<partition>`. Each reader gets its own mutable copy. */
 export const runFactOf = ({ type, data }: RecordedEvent): Fact => ({ type, data: decodeJson(data) })

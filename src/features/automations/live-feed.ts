@@ -31,12 +31,12 @@ import { showRun } from './run-shown.ts'
 import { RUN, RUN_EXAMPLE } from './schemas.ts'
 import { AUTOMATION_RUNS, type AutomationRow, evolveRow, owedRows, type RunRow } from './views.ts'
 
-/** The streams of automations and of their runs. */
+/** Prefix of the streams of automations and their runs. */
 const AUTOMATION_STREAMS = 'automation-'
-/** Events of all organizations that one resume may read before it gives up; each is of one run or of many. */
+/** Most events of all organizations that one resume reads before it gives up; each event concerns one run or many. */
 const REPLAY_EVENTS_MAX = 200_000
 const REPLAY_PAGE_EVENTS = 64
-/** How long rows may take that follow what has just happened. */
+/** Longest wait for the rows of an event that was just logged. */
 const STORED_LIMIT_MS = 5_000
 
 const AUTOMATION: JsonSchema = {
@@ -64,7 +64,7 @@ export const AUTOMATION_EVENTS: readonly EventDocument[] = [
   },
 ]
 
-/** Tells subscribers how the runs of their organization's automations go, as the log has it. */
+/** Reports runs of the organization's automations to subscribers, as the log has them. */
 export const automationFeed = (services: LiveServices): LiveFeed => {
   const listed = new HistoryRows(services.history, services.clock)
   const sources: RunSources = {
@@ -86,9 +86,9 @@ export const automationFeed = (services: LiveServices): LiveFeed => {
   }
 }
 
-/** Rows that events name, and the form in which they are answered. */
+/** Sources of the rows that events name, and their answered form. */
 interface RunSources {
-  /** The rows of runs, once they have what an event of their stream says; undefined for those that have expired. @throws Failure engine_down */
+  /** Rows of runs, once they include an event of their stream; undefined if expired. @throws Failure engine_down */
   runs(
     organizationId: string,
     runIds: readonly string[],
@@ -98,7 +98,7 @@ interface RunSources {
   automationShown(row: AutomationRow): object
 }
 
-/** Where nobody asked, an event is passed without being looked into. */
+/** Skips events unparsed when nobody asked for automations. */
 const follow = (hub: FeedHub, sources: RunSources): Promise<Follower> => {
   const index = automationIndex(hub.options)
   const tellEach = async (event: RecordedEvent, before: number): Promise<void> => {
@@ -113,7 +113,7 @@ const follow = (hub: FeedHub, sources: RunSources): Promise<Follower> => {
   return followLive(hub, { name: 'live-automations', index, prefixes: [AUTOMATION_STREAMS], tell })
 }
 
-/** The organization's events of automations from one reach to another, from the log; undefined, as the last one, where there is a gap or too much to read. */
+/** Events of an organization between two reaches, from the log; a final undefined marks a gap or too much to read. */
 async function* replay(
   options: FeedOptions,
   sources: RunSources,
@@ -145,7 +145,7 @@ async function* replay(
 
 const automationIndex = ({ partitions }: FeedOptions): number => partOf('automation', partitions)
 
-/** The event for all who ask; made again for one who began to while its rows were read. */
+/** Event for all subscribers; built again for subscribers that joined while its rows were read. */
 const watchedEvents = async (
   hub: FeedHub,
   sources: RunSources,
@@ -163,7 +163,7 @@ const watchedEvents = async (
   }
 }
 
-/** Whether runs reported after it may have left the log. */
+/** Whether runs reported after it may have been truncated from the log. */
 const isTruncatedAfter = async ({ log, partitions }: FeedOptions, { revision: position }: Reach): Promise<boolean> => {
   for (let partition = 0; partition < partitions; partition++) {
     const [first] = await log.read(runsStream(partition), 0, 1)
@@ -172,18 +172,18 @@ const isTruncatedAfter = async ({ log, partitions }: FeedOptions, { revision: po
   return false
 }
 
-/** What one event made of a run, whose row may already know more. */
+/** Effect of one event on a run, whose row may already be newer. */
 interface RunChange {
   organizationId: string
   runId: string
-  /** Its number among the runs of the event, from 1. */
+  /** Number among the runs of the event, from 1. */
   ordinal: number
   at(row: RunRow): RunRow
 }
 
 /**
- * The runs that an event is about, each as its GET answered it then, or the automation that it deactivates; for the
- * organizations that are chosen. `at` says which part of cursors the event moves, and after which position it is the next.
+ * Runs of an event, each as its GET showed it then, or the automation that it deactivates; for the chosen
+ * organizations. `at` names the part of the cursor that the event moves, and the position that it follows.
  */
 const automationEvents = async (
   { log }: FeedOptions,
@@ -220,7 +220,7 @@ const automationEvents = async (
   }))
 }
 
-/** A run as an event left it. */
+/** A run as of an event. */
 interface RunThen {
   row: RunRow
   ordinal: number

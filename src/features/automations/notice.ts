@@ -12,14 +12,14 @@ import type { AutomationRow, NoticeReason } from './views.ts'
 export interface NoticeOptions {
   actions: ActionTypes
   tables: Pick<TableStore, 'getMany'>
-  /** The editor of an automation as rights are now; undefined for who is no active user any more. */
+  /** Editor of an automation with current rights; undefined if they are no longer an active user. */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
   inRollout(editor: UserCaller): boolean
-  /** Whether anything in this product makes such an event. */
+  /** Whether anything in this product fires the event. */
   isFired(event: AutomationEvent): boolean
 }
 
-/** Why an automation does not fire: the service's note when it deactivated it, or a finding when it is read. */
+/** Reason why an automation does not fire: noted when the service deactivated it, or found when it is read. */
 export const NOTICES: { readonly [reason in NoticeReason]: string } = {
   gone: 'The receiver answered 410 Gone; the automation was deactivated.',
   failing: 'Nothing but failures for five days; the automation was deactivated.',
@@ -82,7 +82,7 @@ const namedBy = ({ geofenceGroupId, names = {}, rules }: AutomationRow): Named =
   }
 }
 
-/** Ids of what the rows name and is there. */
+/** Ids that the rows name and that exist. */
 const existing = async (
   { tables }: NoticeOptions,
   organizationId: string,

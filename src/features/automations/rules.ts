@@ -10,16 +10,16 @@ const FIELDS_MAX = 50
 const KEY_CHARS_MAX = 200
 const FIELDS_BYTES_MAX = 16 * 1024
 const DEPTH_MAX = 10
-/** Schemas in schemas, of all keys together: compiling takes time that is quadratic in them. */
+/** Counts subschemas of all keys together: the time of compiling is quadratic in them. */
 const SCHEMAS_MAX = 300
-/** In schemas: `uniqueItems` compares each item of a list with each, 4 ms for one of 500 options. */
+/** In subschemas: `uniqueItems` compares all pairs of items, 4 ms for a list of 500 options. */
 const UNIQUE_COST = 30
 const COMPILED_MAX = 1_000
 
 /** Whether the data of an event satisfies an automation's rules. */
 export type Matcher = (data: object) => boolean
 
-/** The schema that says what `fields` says: each key a constant, or for an object the JSON Schema of its key. */
+/** Schema equivalent to `fields`: a constant for each key or, for an object, the JSON Schema of its key. */
 export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] => ({
   type: 'object',
   properties: Object.fromEntries(
@@ -28,7 +28,7 @@ export const schemaOf = (fields: { [key: string]: unknown }): Rules['schema'] =>
   required: Object.keys(fields),
 })
 
-/** Fault of these fields as a whole; undefined for none. */
+/** Fault of these fields as a whole; undefined if there is none. */
 export const fieldsFault = (fields: { [key: string]: unknown }): string | undefined => {
   if (Object.keys(fields).length > FIELDS_MAX) return `must have at most ${FIELDS_MAX} keys`
   if (Buffer.byteLength(JSON.stringify(fields)) > FIELDS_BYTES_MAX) return `must be at most ${FIELDS_BYTES_MAX} bytes`
@@ -45,7 +45,7 @@ const schemasIn = (value: unknown): number => {
   return Object.values(value).reduce((sum: number, one) => sum + schemasIn(one), own)
 }
 
-/** All of them are held against the texts of each event. */
+/** All patterns are tested against the texts of each event. */
 const patternsIn = (value: unknown, depth: number): string[] => {
   if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return []
   return Object.entries(value).flatMap(([key, member]) =>
@@ -53,13 +53,13 @@ const patternsIn = (value: unknown, depth: number): string[] => {
   )
 }
 
-/** What keeps one field from being a rule; undefined when nothing does. */
+/** Reason why a field is no valid rule; undefined if it is valid. */
 export const ruleFault = (key: string, value: unknown): string | undefined =>
   keyFault(key) ?? (isObject(value) ? schemaFault(value) : undefined)
 
 const matchers = new WeakMap<object, Matcher>()
 
-/** Compiles fields that have no faults; the same object again is known. */
+/** Compiles fields without faults; results are cached by the object. */
 export const matcherOf = (fields: { [key: string]: unknown }): Matcher => {
   const known = matchers.get(fields)
   if (known !== undefined) return known
@@ -95,7 +95,7 @@ const schemaFault = (schema: { [keyword: string]: unknown }): string | undefined
   }
 }
 
-/** References are refused: they reach outside, or go round in circles. */
+/** References are refused: they may point outside or be circular. */
 const structureFault = (value: unknown, depth: number): string | undefined => {
   if (depth > DEPTH_MAX) return `must be nested at most ${DEPTH_MAX} deep`
   if (typeof value !== 'object' || value === null) return undefined
@@ -117,7 +117,7 @@ const compiled = (schema: { [keyword: string]: unknown }): ((value: unknown) => 
   const known = cache.get(text)
   if (known !== undefined) return known
   schemas.validateSchema(schema, true)
-  // An instance keeps all that it compiled: this one goes with its schema.
+  // An Ajv instance keeps everything it compiled: this one is released with its schema.
   const validate = new Ajv2020({ ...OPTIONS, meta: false, validateSchema: false }).compile(schema)
   const test = (value: unknown): boolean => validate(value)
   cache.set(text, test)
@@ -136,5 +136,5 @@ const linearRegExp = Object.assign(
 
 const OPTIONS = { strict: false, validateFormats: false, addUsedSchema: false, code: { regExp: linearRegExp } }
 
-/** Knows what a schema is: an instance of its own for each rule would compile that first, in 30 ms. */
+/** Shared, because compiling the meta-schema takes 30 ms per instance. */
 const schemas = new Ajv2020(OPTIONS)

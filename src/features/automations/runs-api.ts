@@ -28,9 +28,9 @@ import { RUN, RUN_EXAMPLE } from './schemas.ts'
 import { AUTOMATION_RUNS, RECORDS_AUDIENCE, type RunRow } from './views.ts'
 
 export interface RunsApiOptions extends Pick<Services, 'log' | 'keyring' | 'tables'> {
-  /** Runs as the history lists them; a run that it does not have yet is waited for. */
+  /** Runs as the history lists them; waits for a run that it does not have yet. */
   listed: Pick<TableStore, 'find' | 'get'>
-  /** The trackers that a caller may see: runs of others do not exist for it. */
+  /** Trackers visible to the caller; runs of others are hidden. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
 }
 
@@ -79,7 +79,6 @@ export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
   retryRoute(options),
 ]
 
-/** Parameters that ask for the runs of one subject. */
 const SUBJECT_QUERY = {
   trackerId: 'tracker',
   taskId: 'task',
@@ -92,8 +91,8 @@ type LogQuery = ListQuery & { from?: string; to?: string } & {
 }
 
 /**
- * Which runs a caller is shown: about what it asks for, or about its trackers, tasks of its hubs, and records. Undefined
- * for none.
+ * Runs visible to the caller: those of the requested subject, or those of its trackers, tasks of its hubs, and records.
+ * Undefined if there are none.
  */
 const shownTo = async (
   options: RunsApiOptions,
@@ -121,7 +120,7 @@ const shownTo = async (
   return audience.length === 0 ? undefined : { audience }
 }
 
-/** Whether a caller sees the subjects of runs, as they are now. Those without hub, or gone, need all hubs. */
+/** Whether the caller sees the current subjects of runs. Subjects without a hub, or gone, require all hubs. */
 const seenBy = async (
   { tables, visibleTrackers }: RunsApiOptions,
   caller: UserCaller,
@@ -156,7 +155,7 @@ const shownRuns = async (options: RunsApiOptions, caller: UserCaller, runs: read
   return runs.filter((_, i) => seen[i]).map((run) => showRun(options.keyring, run))
 }
 
-/** Which kind a run is about is no filter: none asks for runs without. */
+/** Marks the subject as no filter: no query asks for runs without one. */
 const ONE_SUBJECT = { isAlwaysThere: true }
 
 const LOG_QUERY = ((): JsonSchema => {
@@ -252,7 +251,7 @@ const retryRoute = (options: RunsApiOptions): Route =>
     },
   })
 
-/** @throws Failure not_found, also for a run about what the caller does not see. */
+/** @throws Failure not_found, also for a run whose subject the caller does not see. */
 const findRun = async (options: RunsApiOptions, caller: UserCaller, runId: string): Promise<RunRow> => {
   const row = await options.listed.get<RunRow>(AUTOMATION_RUNS.name, caller.organizationId, runId.toLowerCase())
   const [isSeen] = row === undefined ? [false] : await seenBy(options, caller, [row.trigger.subject])

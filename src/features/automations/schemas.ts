@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../kernel/json.ts'
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { POINT_ROW } from '../locations/schemas.ts'
 
-/** What a run is about: the ones that its event has. */
+/** Subject of a run: the members that its event has. */
 const SUBJECTS: { [name: string]: JsonSchema } = {
   trackerId: UUID,
   taskId: UUID,

@@ -6,13 +6,13 @@ import { RecentMap } from '../../kernel/recent-map.ts'
 const DETAILS = 'automation-details'
 const SECRET = 'automation-secret'
 const ANSWER = 'automation-answer'
-/** Automations whose opened texts are remembered: an attempt should not decrypt what the last one did. */
+/** Number of automations whose decrypted texts are cached across attempts. */
 const OPENED_MAX = 2_000
 
-/** How long the secret before a rotation signs too. */
+/** How long the previous secret signs after a rotation. */
 export const PREVIOUS_SECRET_MS = 24 * 3_600_000
 
-/** A signing secret as Standard Webhooks writes it: 256 bits that follow from the seed. */
+/** A signing secret in the format of Standard Webhooks: 256 bits derived from the seed. */
 export const newSecret = (keyring: Keyring, seed: string): string =>
   `whsec_${keyring.hmac('webhook-secret', seed).toString('base64')}`
 
@@ -25,7 +25,7 @@ export const openAnswer = (keyring: Keyring, sealed: string): string => keyring.
 export const openDetails = (keyring: Keyring, { details }: Pick<AutomationRow, 'details'>): Details =>
   JSON.parse(opened(keyring, DETAILS, details)) as Details
 
-/** The secrets that sign now, the newest first. */
+/** Secrets that currently sign, newest first. */
 export const openSecrets = (
   keyring: Keyring,
   { secret, previousSecret }: Pick<AutomationRow, 'secret' | 'previousSecret'>,

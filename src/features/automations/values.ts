@@ -2,9 +2,9 @@ import type { FieldError } from '../../kernel/errors.ts'
 import { isObject, type Json, type JsonObject, pointerTo } from '../../kernel/json.ts'
 
 /*
- * Values in the details of automations: static ones stand as they are, `{ref: path}` is read from the event and
- * `{fromDataSource: field}` from the record of the event's task. Both are objects with that one member and a text in it:
- * any other object is static, such as a load whose dimension is called `ref`.
+ * Values in the details of automations: static values are used unchanged, `{ref: path}` is read from the event and
+ * `{fromDataSource: field}` from the record of the event's task. Both are objects with that one text member: any other
+ * object is static, such as a load whose dimension is called `ref`.
  */
 
 export type Dynamic = { from: 'event'; path: string } | { from: 'dataSource'; field: string }
@@ -22,7 +22,7 @@ const dynamicOf = (value: Json): Dynamic | undefined => {
   return name === 'fromDataSource' ? { from: 'dataSource', field: said } : undefined
 }
 
-/** Faults of a value at a path: names of its dynamic parts, and how deep it nests. */
+/** Faults of a value at a path, in its nesting and in the names of its dynamic parts. */
 export const valueFaults = (
   value: Json,
   path: string,
@@ -43,13 +43,13 @@ export const valueFaults = (
   )
 }
 
-/** Whether a value without faults stands as it is. */
+/** Whether a value without faults is static. */
 export const isStatic = (value: Json): boolean => {
   if (typeof value !== 'object' || value === null) return true
   return dynamicOf(value) === undefined && Object.values(value).every(isStatic)
 }
 
-/** All that a value without faults names. */
+/** All dynamic parts of a value without faults. */
 export const dynamicsIn = (value: Json): Dynamic[] => {
   const dynamic = dynamicOf(value)
   if (dynamic !== undefined) return [dynamic]
@@ -57,7 +57,7 @@ export const dynamicsIn = (value: Json): Dynamic[] => {
 }
 
 /**
- * The value with what its dynamic parts are; undefined, and left out of the object or list around it, where that is
+ * The value with its dynamic parts resolved; undefined, and left out of the enclosing object or list, if it resolves to
  * nothing. Called for values without faults.
  */
 export const resolved = (value: Json, valueFor: (dynamic: Dynamic) => Json | undefined): Json | undefined => {

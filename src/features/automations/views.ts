@@ -31,28 +31,27 @@ export interface AutomationRow extends Row {
   event: AutomationEvent
   dataType: string
   automationType: string
-  /** Encrypted JSON text of the details. */
   details: string
   rules: Rules
   isActive: boolean
-  /** ms since the epoch, to be shown. */
+  /** ms since the epoch, for display. */
   activatedAt: number
-  /** Position in the log of its last activation: it counts for events that stand after it, whatever the clocks said. */
+  /** Log position of its last activation: only events after it count, whatever the clocks say. */
   activatedPosition: number
-  /** Present while active: what the dispatcher looks automations up by. */
+  /** Present while active: key by which the dispatcher finds automations. */
   trigger?: string
   /** Present for geofence events. */
   geofenceGroupId?: string
-  /** What its details name: these cannot be deleted before it. */
+  /** Records named in its details: they cannot be deleted before it. */
   flowIds?: string[]
   hubIds?: string[]
   dataTypeIds?: string[]
-  /** What its details name beside these. */
+  /** Other records named in its details. */
   names?: Names
   editorId: string
   secret: string
   previousSecret?: { secret: string; until: number }
-  /** Why it does not fire. */
+  /** Reason why it does not fire. */
   notice?: Notice
   version: number
   /** RFC 3339. */
@@ -74,7 +73,7 @@ export type NoticeReason =
   | 'notRolledOut'
   | 'neverFired'
 
-/** `at` where the service deactivated it (RFC 3339); a finding of a read has none. */
+/** `at` is the time of a deactivation by the service (RFC 3339); absent for a finding of a read. */
 export interface Notice {
   reason: NoticeReason
   at?: string
@@ -100,13 +99,13 @@ export const AUTOMATIONS: TableDeclaration = {
   text: ['name'],
 }
 
-/** What active automations are found by: the event, for a geofence event with the group. */
+/** Key that finds active automations: the event, and for geofence events also the group. */
 export const triggerKey = (event: AutomationEvent, geofenceGroupId: string | undefined): string =>
   isGeofenceEvent(event) ? `${event}:${geofenceGroupId}` : event
 
 /**
- * The row after one more event of its stream; undefined once it is deleted. Whatever the event, the version rises.
- * @param position of the event in the log, where it is known: only the table needs it
+ * The row after one more event of its stream; undefined once deleted. Every event raises the version.
+ * @param position of the event in the log, if known: only the table needs it
  */
 export const evolveRow = (
   row: AutomationRow | undefined,
@@ -198,7 +197,7 @@ export interface RunRow extends Row {
   _id: string
   organizationId: string
   automationId: string
-  /** What the event is about: who may not see it does not see the run. */
+  /** Subject of the event: its visibility decides who sees the run. */
   subjectId: string
   partition: number
   sequence: number
@@ -206,13 +205,13 @@ export interface RunRow extends Row {
   status: RunStatus
   reason?: SkipReason
   attempts: Pick<AttemptMade, 'at' | 'statusCode' | 'durationMs' | 'error' | 'answer' | 'wrote' | 'failures'>[]
-  /** When the next attempt is due; only while pending. */
+  /** Time of the next attempt; only while pending. */
   dueAt?: number
-  /** When the run was owed, ms since the epoch. */
+  /** Time at which the run was owed, ms since the epoch. */
   createdAt: number
 }
 
-/** The rows of runs that an event owes, as they are then. */
+/** Initial rows of the runs that an event owes. */
 export const owedRows = ({ firstSequence, owedAt, owed }: RunsOwed, stream: string): RunRow[] => {
   const partition = partitionOfRuns(stream)
   let sequence = firstSequence
@@ -233,10 +232,10 @@ export const owedRows = ({ firstSequence, owedAt, owed }: RunsOwed, stream: stri
   )
 }
 
-/** `audience` of runs about records; about trackers it is the tracker's id, about tasks that of the hub they were in. */
+/** `audience` of runs of records; for trackers it is the tracker's id, for tasks the id of their hub at the time. */
 export const RECORDS_AUDIENCE = 'records'
 
-/** Runs as lists ask for them: 30 days of them are read from the history. */
+/** Runs as lists query them: 30 days are read from the history. */
 export const AUTOMATION_RUNS: TableDeclaration = {
   name: 'automationRuns',
   version: 4,

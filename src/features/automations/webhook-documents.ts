@@ -21,11 +21,11 @@ const SUMMARIES: { [event in AutomationEvent]: string } = {
 const DESCRIPTION =
   'Sent to the url of each active automation for this event whose rules it satisfies, after Standard Webhooks 1.0. Verify the signature, act once for each `webhook-id`, and answer 2xx within 15 s.'
 
-/** Members that an event carries as they were; everything else is what it refers to. */
+/** Members that an event carries unchanged; all others are resolved from references. */
 const OWN: ReadonlySet<string> = new Set(['trackerId', 'at', 'point', 'trip', 'transitionId', 'geofenceId', 'cause'])
 const OFTEN_ABSENT = ['user', 'point', 'geofenceGroupId']
 
-/** What webhooks send, by event. */
+/** Webhook payloads by event. */
 export const webhookDocuments = (resources: Pick<KnownResources, 'declarationOf'>): WebhookDocument[] =>
   (Object.keys(EVENTS) as AutomationEvent[]).map((event) => ({
     name: event,
@@ -55,7 +55,7 @@ const dataOf = (event: AutomationEvent, resources: Pick<KnownResources, 'declara
   )
 }
 
-/** A record as its GET answers it at the time of the attempt, or what the editor of the automation may see of it. */
+/** A record as its GET answers at the time of the attempt, limited to the editor's visible fields. */
 const referredTo = ({ title: _title, required: _required, ...schema }: JsonSchema): JsonSchema => {
   if (schema.properties === undefined) return schema
   const description =

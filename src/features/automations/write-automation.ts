@@ -31,7 +31,7 @@ import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
 const wholeBody = compileCheck(heldSchema(createSchema(automationResource.declaration)))
 
-/** The writes of automations, below their routes. */
+/** Writes of automations, called by their routes. */
 export class AutomationWriter implements ResourceWrites {
   private readonly log: EventLog
   private readonly keyring: Keyring
@@ -45,7 +45,10 @@ export class AutomationWriter implements ResourceWrites {
     this.check = check
   }
 
-  /** The same `_id` and content again answer what is there, with the secret to a repeat of the same request alone. @throws Failure invalid, conflict, quota, not_available. */
+  /**
+   * Repeating `_id` and content returns the existing automation; only a repeat of the same request gets the secret.
+   * @throws Failure invalid, conflict, quota, not_available.
+   */
   async create(origin: WriteOrigin, { _id, ...wanted }: JsonObject): Promise<Written> {
     const caller = editorOf(origin)
     const { organizationId, now: at } = origin
@@ -81,7 +84,7 @@ export class AutomationWriter implements ResourceWrites {
     return { row: live(state, origin.organizationId), wrote }
   }
 
-  /** A new secret; it and the one before sign for a day. @throws Failure not_found, conflict */
+  /** Rotates the secret; the new and the previous one sign for a day. @throws Failure not_found, conflict */
   async rotateSecret(origin: WriteOrigin, id: string): Promise<Written> {
     const row = await this.load(origin.organizationId, id)
     const secret = newSecret(this.keyring, origin.ids.next())
@@ -108,14 +111,14 @@ export class AutomationWriter implements ResourceWrites {
     return { row: last as AutomationRow, wrote }
   }
 
-  /** The details, with the secret that is shown once where receivers are given one. */
+  /** Details with the secret, which is shown once, if receivers get one. */
   private told(row: AutomationRow, secret: string): Pick<Written, 'told'> {
     const action = this.check.actions[row.automationType]
     if (action?.isSigned !== true) return {}
     return { told: { automationDetails: { ...action.show(openDetails(this.keyring, row)), secret } } }
   }
 
-  /** As it is now: others may have replaced it since a repeated request wrote it. */
+  /** Compares with the current secret: it may have been replaced since a repeated request wrote it. */
   private async signsWith(id: string, secret: string): Promise<boolean> {
     const { row } = (await loadState(this.log, automationStream(id), automation)).state
     return row !== undefined && openSecrets(this.keyring, row, 0)[0] === secret
@@ -134,7 +137,7 @@ export class AutomationWriter implements ResourceWrites {
     return handleCommand(this.log, automationStream(id), automation, command, { ids, metadata })
   }
 
-  /** Details that did not change keep their sealed form. */
+  /** Unchanged details keep their sealed form. */
   private seal({ details, ...content }: Checked, before?: Pick<AutomationContent, 'details'>): AutomationContent {
     const isKept = before !== undefined && isDeepStrictEqual(details, openDetails(this.keyring, before))
     return { ...content, details: isKept ? before.details : sealDetails(this.keyring, details) }
@@ -146,7 +149,7 @@ export class AutomationWriter implements ResourceWrites {
     return { name, event, dataType, automationType, details, rules, isActive, ...(names !== undefined && { names }) }
   }
 
-  /** What an editor may write, as it is; the data type follows from the event. */
+  /** Fields that an editor may write, unchanged; the data type follows from the event. */
   private writable(row: AutomationRow): JsonObject {
     const { name, event, automationType, rules, isActive } = row
     return {
@@ -165,13 +168,13 @@ const live = ({ row }: Pick<AutomationState, 'row'>, organizationId: string): Au
   return row
 }
 
-/** The writer of an automation, always present, bounds what it may see. */
+/** The writer of an automation, always present, bounds its visibility. */
 const editorOf = ({ caller }: WriteOrigin): UserCaller => {
   if (caller === undefined) throw new Failure('forbidden')
   return caller
 }
 
-/** The secret was answered in the details once; who writes back what was answered does not set it. */
+/** The secret appears in the details of one answer; writing that answer back does not set it. */
 const withoutShownSecret = (body: JsonObject): JsonObject => {
   const { automationDetails } = body
   if (!isObject(automationDetails)) return body

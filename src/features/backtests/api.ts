@@ -42,7 +42,7 @@ const LIMIT_DEFAULT = 500
 const JOB_PATH = '/geofence/{geofenceId}/backtest/{backtestId}'
 const JOB_PARAMS = { geofenceId: GEOFENCE_ID, backtestId: BACKTEST_ID }
 
-/** Back-tests: answered at once, or a job whose result is read by its id. */
+/** Back-tests: answered at once, or run as a job whose result is read by its id. */
 export const backtestRoutes = (services: BacktestServices): Route[] => [
   askRoute(services),
   listBacktestsRoute(services),
@@ -235,7 +235,7 @@ const deleteRoute = (services: BacktestServices): Route =>
     },
   })
 
-/** A job of the geofence that the caller may read, as the log has it now. @throws Failure not_found */
+/** Current state in the log of a job of the geofence, if the caller may read it. @throws Failure not_found */
 const findJob = async (
   { log }: BacktestServices,
   request: Pick<RouteRequest, 'caller' | 'params'>,

@@ -6,18 +6,18 @@ export interface BacktestQuestion {
   caller: UserCaller
   geofenceId: string
   geofenceGroupId: string
-  /** How many events the geofence's stream has. */
+  /** Number of events in the geofence's stream. */
   geofenceVersion: number
   /** ms since the epoch, inclusive. */
   from: number
   to: number
   trackerIds?: readonly string[]
-  /** Left out: those of the geofence's group. */
+  /** Defaults to the rules of the geofence's group. */
   rules: GroupRules
   signal: AbortSignal
 }
 
-/** The transitions, oldest first, as `GET /geofence-events` shows them; or how much there is to read where that is too much for one answer. */
+/** Transitions, oldest first, as `GET /geofence-events` shows them; or the number of points if too many to answer. */
 export type BacktestAnswer = { transitions: object[] } | { total: number; rules: GroupRules }
 
 /** @throws Failure not_found, overloaded, engine_down. */

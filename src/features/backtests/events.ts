@@ -1,46 +1,45 @@
 import type { JobAsked } from '../../kit/jobs/job.ts'
 import type { GroupRules } from '../geofences/events.ts'
 
-/** What the streams `backtestResult-<id>` hold, apart from the life of the job, so that nobody who folds that reads pages. */
+/** Page in the streams `backtestResult-<id>`, apart from the job's events, so that folding the job reads no pages. */
 export const BACKTEST_PAGE = 'backtestPage.v1'
 
 /** A back-test that is too large for one answer. */
 export interface BacktestRequested extends JobAsked {
   geofenceId: string
   geofenceGroupId: string
-  /** The geofence as it was when the back-test was asked for: how many events its stream had. */
+  /** Version of the geofence at the time of the request: the number of events in its stream. */
   geofenceVersion: number
-  /** The user who asked for it, and the hubs that they could see then. */
+  /** The requester, and the hubs that they could see then. */
   userId: string
   hubIds: 'all' | readonly string[]
   /** ms since the epoch, inclusive. */
   from: number
   to: number
-  /** Packed by `packIds`; absent: all that the user sees. */
+  /** Packed by `packIds`; if absent, all trackers that the user sees. */
   trackerIds?: string
-  /** As they count: those of the group where none were asked for. */
+  /** Rules applied: those of the group unless others were requested. */
   rules: GroupRules
-  /** Points that it will read, about. */
+  /** Estimated number of points to read. */
   total: number
 }
 
-/** Where the transitions stand in the stream of results, oldest first. */
+/** Position of the transitions in the stream of results, oldest first. */
 export interface BacktestResult {
   /** Revision of the first page. */
   first: number
-  /** Revision of the last page; before `first` where there is none. */
+  /** Revision of the last page; below `first` if there are no pages. */
   last: number
   transitions: number
 }
 
-/** A transition that would have been made; here only what results are sorted and shown by. */
+/** A transition that would have been made; only the members by which results are sorted and shown. */
 export interface FoundTransition {
   trackerId: string
   /** ms since the epoch. */
   at: number
 }
 
-/** A part of a result. */
 export interface BacktestPage {
   organizationId: string
   transitions: FoundTransition[]
@@ -48,7 +47,7 @@ export interface BacktestPage {
 
 export const resultStream = (backtestId: string): string => `backtestResult-${backtestId}`
 
-/** UUIDs as 22 characters each: ten thousand fit one event. */
+/** Packs each UUID into 22 characters: ten thousand fit into one event. */
 export const packIds = (ids: readonly string[]): string =>
   Buffer.from(ids.join('').replaceAll('-', ''), 'hex').toString('base64url')
 

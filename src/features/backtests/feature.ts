@@ -12,7 +12,7 @@ import { backtestRoutes } from './api.ts'
 import { JOB_EVENTS } from './live-feed.ts'
 import { BACKTEST_BOUNDS, BACKTEST_VIEW } from './views.ts'
 
-/** More points than this are not read for one answer: such a back-test is a job. */
+/** Most points read for one answer; larger back-tests are jobs. */
 const POINTS_MAX = 20_000_000
 
 export const backtests: Feature = {

@@ -26,7 +26,7 @@ const LIST: ListShape = {
   searchable: false,
 }
 
-/** The jobs of a geofence that the caller may read. */
+/** Jobs of a geofence that the caller may read. */
 export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Route =>
   route<ListQuery>({
     ...DECLARED,

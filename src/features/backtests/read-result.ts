@@ -4,7 +4,7 @@ import { decodeJson } from '../../kernel/event.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import { resultStream, type BacktestPage, type BacktestResult, type FoundTransition } from './events.ts'
 
-/** Where the next page of an answer begins: a page of the stream, and a place in it. */
+/** Start of the next page of an answer: a page of the stream, and an index in it. */
 interface ResultPage {
   revision: number
   at: number

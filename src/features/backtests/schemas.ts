@@ -4,7 +4,6 @@ import { DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
 export const GEOFENCE_ID = idSchema('The id of the geofence.')
 export const BACKTEST_ID = idSchema('The id of the back-test.')
-/** What every route of back-tests declares. */
 export const DECLARED = { tag: 'Geofences', access: { permission: 'view/geofence' }, rollout: 'geofences' } as const
 
 const TIME: JsonSchema = {

@@ -5,7 +5,7 @@ import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/
 import type { GroupRules } from '../geofences/events.ts'
 import { type BacktestRequested, type BacktestResult, unpackIds } from './events.ts'
 
-/** Its `total` are points: an estimate until it is completed. */
+/** `total` counts points; it is an estimate until the job is completed. */
 export interface BacktestRow extends JobRow<BacktestResult> {
   userId: string
   geofenceId: string
@@ -14,12 +14,12 @@ export interface BacktestRow extends JobRow<BacktestResult> {
   /** ms since the epoch, inclusive. */
   from: number
   to: number
-  /** How many trackers were named; absent: all that the user sees. */
+  /** Number of named trackers; if absent, all that the user sees. */
   trackers?: number
   rules: GroupRules
 }
 
-/** A back-test that is a job; streams `backtest-<id>`. */
+/** A back-test that runs as a job; streams `backtest-<id>`. */
 export const BACKTEST = defineJob<BacktestRequested, BacktestRow>({
   kind: 'backtest',
   row: ({ trackerIds, hubIds: _hubIds, at: _at, ...asked }) => ({
@@ -37,7 +37,7 @@ export const BACKTESTS: TableDeclaration = {
 
 export const BACKTEST_BOUNDS: JobBounds = { table: BACKTESTS, plural: 'back-tests', organizationMax: 10 }
 
-/** A back-test as its GET and the live channel show it. */
+/** A back-test as its GET and live messages show it. */
 export const backtestShown = (row: BacktestRow): { [member: string]: unknown } => {
   const {
     _id,

@@ -9,7 +9,6 @@ import { RecordWriter } from './record-writer.ts'
 import { record } from './record.ts'
 import { readRecord } from './views.ts'
 
-/** Data types and their records. */
 export const dataRoutes = (services: ResourceServices & { uploads: Uploads }): Route[] => [
   ...dataType.routes(services),
   ...recordReads(services),

@@ -51,7 +51,7 @@ const bodySchema = (items?: JsonSchema): JsonSchema => ({
   additionalProperties: false,
 })
 
-/** Many records of one type by one request: what is wrong with one leaves the others. */
+/** Writes many records of one type in one request; a faulty record does not affect the others. */
 export const recordBulkRoute = (services: ResourceServices): Route => {
   const writer = new RecordWriter(services)
   return route<object, BulkBody>({

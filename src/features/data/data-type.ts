@@ -25,10 +25,10 @@ import { FIELD_TYPES, fieldsFaults, keptFields, type SentField, type StoredField
 import { CHECKS, DATA_TYPES, type CheckRow, type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
 const FIELDS_MAX = 200
-/** Data types of one organization. */
+/** Most data types of one organization. */
 const TYPES_MAX = 500
 
-/** Letters of any script, digits, spaces, _ and -, so that a name can stand in a query, a path and a template. */
+/** Letters of any script, digits, spaces, _ and -, so that names can be used in queries, paths and templates. */
 const FIELD_NAME = '^[\\p{L}][\\p{L}\\p{M}\\p{N}_ -]{0,49}$'
 
 const described = (field: Field, description: string): Field => ({ ...field, schema: { ...field.schema, description } })
@@ -46,7 +46,7 @@ const field = object({
   ...ruleFields(FIELD_TYPES),
 })
 
-/** What records of one kind are made of. Its rows are kept as every resource's; its records look at them. */
+/** Type of records. Its rows are stored like those of every resource; its records read them. */
 export const dataType = defineResource({
   noun: 'dataType',
   plural: DATA_TYPES,
@@ -74,7 +74,7 @@ export const dataType = defineResource({
   },
   internal: {
     dataTypeIds: list(reference(DATA_TYPES), { max: FIELDS_MAX }),
-    /** The highest number that a field had. */
+    /** Highest number assigned to a field so far. */
     lastNo: integer({ min: 0 }),
   },
   permissions: { view: 'view/data-type', edit: 'edit/data-type' },
@@ -133,7 +133,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   }
 }
 
-/** With a rule of one's own a hidden value could be guessed: by which records are invalid then. @throws Failure forbidden */
+/** Custom rules could reveal a hidden value by the records that they make invalid. @throws Failure forbidden */
 const assertHiddenKept = (
   caller: UserCaller,
   _id: string,
@@ -156,13 +156,13 @@ const assertHiddenKept = (
 
 const rulesOf = ({ name: _name, label: _label, formerNames: _former, slot: _slot, ...rules }: StoredField): Row => rules
 
-/** The primary key follows the field that it names to its new name. */
+/** The primary key follows a rename of its field. */
 const renamedKey = (fields: readonly StoredField[], primaryKey: string): string =>
   fields.some(({ name }) => name === primaryKey)
     ? primaryKey
     : (fields.find(({ formerNames }) => formerNames?.includes(primaryKey))?.name ?? primaryKey)
 
-/** Types that fields refer to are there, and no record needs another one of its own kind before it. */
+/** Checks that referenced types exist and that no record requires another one of its own type before it. */
 const assertReferences = async (
   { services: { tables }, organizationId, id, before }: WriteContext,
   fields: readonly StoredField[],
@@ -180,7 +180,7 @@ const assertReferences = async (
   }
 }
 
-/** Whether a record of one type needs a record of the other, over any number of required references. */
+/** Whether a record of one type requires a record of the other, through any number of required references. */
 const needs = async (
   tables: WriteContext['services']['tables'],
   organizationId: string,
@@ -199,7 +199,7 @@ const needs = async (
   return false
 }
 
-/** How far the records are checked; what of a field is only kept for them is not answered. */
+/** Adds the progress of the check of records; removes members of fields that are stored only for records. */
 const withCheck = async (
   rows: readonly Row[],
   { services: { tables }, caller, wants }: PresentContext,
@@ -213,7 +213,7 @@ const withCheck = async (
     shown.map(async (row) => {
       const { _id, version } = row as unknown as DataTypeRow
       const check = await tables.get<CheckRow>(CHECKS.name, scope, _id)
-      // The answer to a change is made before the tables have it.
+      // The answer to a change is built before the tables have it.
       const isYetToBegin = version > (check?.version ?? 1)
       const state = check?.isRunning === true || isYetToBegin ? 'running' : 'done'
       return {

@@ -14,28 +14,26 @@ export interface DataTypeData extends ResourceData {
 
 export interface RecordValues {
   dataTypeId: string
-  /** By the key of the field, which a new name does not change. */
+  /** By the key of the field, which renames do not change. */
   values: JsonObject
-  /** Records that they name. */
+  /** Ids of the records that the values name. */
   recordIds: string[]
-  /** What only one may have, as far as the record has taken it. */
+  /** Unique values that the record has claimed. */
   uniques?: UniqueValue[]
 }
 
-/** What the streams `dataCheck-<data type>` hold: a page of records that were held against a changed type. */
+/** Page of records checked against a changed type, in the streams `dataCheck-<data type>`. */
 export const RECORDS_CHECKED = 'recordsChecked.v1'
 export const RECORD_CHECK_STREAMS = 'dataCheck-'
 
 export interface RecordsChecked {
   organizationId: string
   dataTypeId: string
-  /** The version of the type. */
   version: number
   ids: string[]
-  /** Those of `ids` that name what is not there; what is shared, and what the fields say, is seen from the rows. */
+  /** Ids whose references are dangling; shared values and faults of values follow from the rows. */
   invalidIds: string[]
   isLast: boolean
 }
 
-/** The fields of a type, as its events have them. */
 export const fieldsOf = (values: JsonObject): StoredField[] => values.fields as unknown as StoredField[]

@@ -2,44 +2,44 @@ import type { FieldError } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { ruleFaults, VALUE_TYPES, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
 
-/** A field of a data type as it is sent. */
+/** A field of a data type as sent by clients. */
 export interface SentField extends ValueRule {
-  /** The field that it was, where it has another name now. */
+  /** Id of the field, if it is renamed. */
   _id?: string
   name: string
   label?: string
   unique?: boolean
 }
 
-/** A field as it is kept. */
+/** A field as stored. */
 export interface StoredField extends SentField {
-  /** Under which records keep its value: its first name, with a number where one that is gone may have had that. Never another field's. */
+  /** Key of its value in records: its first name, with a number if a removed field may have used that. Never reused. */
   _id: string
-  /** Part of its terms in the index; never another field's. */
+  /** Part of its terms in the index; never reused. */
   no: number
-  /** Which of the sorted indexes it has. */
+  /** Number of its sorted index. */
   slot?: number
-  /** Names that it had before: what a role hides stays hidden. */
+  /** Former names: a field that a role hides stays hidden. */
   formerNames?: string[]
 }
 
-/** A record has no photos, signatures and barcodes: those are taken where a task is done. */
+/** Records have no photos, signatures and barcodes: those are captured in tasks. */
 const OF_TASKS: readonly ValueType[] = ['barcode', 'photo', 'signature']
 export const FIELD_TYPES: readonly ValueType[] = VALUE_TYPES.filter((type) => !OF_TASKS.includes(type))
 
-/** Types whose values lie in an order that lists can be bounded by. */
+/** Types whose values have an order by which lists can be bounded. */
 export const RANGED: readonly ValueType[] = ['number', 'date', 'time', 'datetime']
 const SORTED: readonly ValueType[] = [...RANGED, 'text', 'option']
 const UNIQUE: readonly ValueType[] = ['text', 'number', 'date', 'datetime', 'reference']
 const KEYS: readonly ValueType[] = ['text', 'number']
 
-/** How many fields of these types one data type can have: each has a sorted index of its own. */
+/** Most fields of these types per data type: each has its own sorted index. */
 const RANGED_MAX = 30
-/** Further fields that can be sorted by. */
+/** Most other fields that can be sorted by. */
 const TEXTS_SORTED_MAX = 10
 export const SLOTS = RANGED_MAX + TEXTS_SORTED_MAX
 
-/** Faults of a type's fields and its primary key. `isKept` says whose patterns it had already. */
+/** Faults of a type's fields and its primary key. `isKept` says which fields keep their pattern. */
 export const fieldsFaults = (
   fields: readonly SentField[],
   primaryKey: string,
@@ -70,8 +70,8 @@ const fieldFaults = (fields: readonly SentField[], at: number, isKept: boolean):
 }
 
 /**
- * The fields as they will be kept: each is the one that it names by `_id`, else the one of its name, else the one in its
- * place, where that has the same type and no other name in the new list. So a field that is renamed keeps its values.
+ * The fields to store: each is matched by `_id`, else by name, else by its index in the list if the field there has the
+ * same type and no other name in the new list. So a renamed field keeps its values.
  */
 export const keptFields = (
   sent: readonly SentField[],
@@ -91,7 +91,7 @@ export const keptFields = (
     const same = before.length === sent.length && before[i].type === type ? before[i] : undefined
     return claim(same)
   })
-  // Records still have values of a removed field, under a key that nobody remembers.
+  // Records still have values of a removed field, under a key that is no longer listed.
   const ids = new Set(before.map(({ _id }) => _id))
   let no = lastNo
   const kept = sent.map((field, i): StoredField => {
@@ -104,7 +104,7 @@ export const keptFields = (
   return withSlots(kept)
 }
 
-/** A field that was of another type before begins without an index. */
+/** A field whose type changes starts without an index. */
 const slotOf = (old: StoredField, { type }: SentField): { slot?: number } =>
   old.slot === undefined || old.type !== type ? {} : { slot: old.slot }
 
@@ -137,6 +137,6 @@ const withSlots = (fields: readonly StoredField[]): StoredField[] => {
   })
 }
 
-/** Whether records must be looked at again, for their validity or for their index. */
+/** Whether records must be checked again for validity, or indexed again. */
 export const changesRecords = (before: JsonObject, after: JsonObject): boolean =>
   JSON.stringify([before.fields, before.primaryKey]) !== JSON.stringify([after.fields, after.primaryKey])

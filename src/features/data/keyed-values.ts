@@ -4,7 +4,7 @@ import { pick } from '../../kit/resource/pick.ts'
 import type { StoredField } from './fields.ts'
 import { type DataTypeRow, valueIn } from './views.ts'
 
-/** Values by the keys of their fields, and what is wrong with the names that they were sent by. */
+/** Values by the keys of their fields, and faults of the names that they were sent by. */
 export interface Keyed {
   kept: JsonObject
   faults: FieldError[]
@@ -23,7 +23,7 @@ export const keyed = (type: DataTypeRow, values: JsonObject): Keyed => {
   return { kept, faults }
 }
 
-/** With the defaults of fields that are left out, but for those that keep what they have. */
+/** Adds defaults for fields that are left out, except for those in `left`, which keep their values. */
 export const withDefaults = (type: DataTypeRow, { kept, faults }: Keyed, left: readonly StoredField[] = []): Keyed => {
   const whole = { ...kept }
   for (const field of type.fields)
@@ -32,7 +32,6 @@ export const withDefaults = (type: DataTypeRow, { kept, faults }: Keyed, left: r
   return { kept: whole, faults }
 }
 
-/** Values of these fields alone. */
 export const chosen = (values: JsonObject, fields: readonly StoredField[]): JsonObject =>
   pick(
     values,

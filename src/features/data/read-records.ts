@@ -74,7 +74,6 @@ const query: JsonSchema = {
   },
 }
 
-/** Lists and reads of records. */
 export const recordReads = (services: Services): Route[] => [
   listRoute(services),
   readRoute(services),
@@ -179,7 +178,7 @@ const readByTypeRoute = (services: Services): Route =>
 const KEY_CHARS_MAX = 1_000
 const ID_CHARS_MAX = 100
 
-/** By its id or its primary key; by a key that the caller's role hides nothing is found. */
+/** Finds a record by its id or its primary key; finds nothing by a key that the caller's role hides. */
 const recordOf = async (
   { tables }: Services,
   caller: UserCaller,
@@ -198,7 +197,7 @@ const recordOf = async (
   return found.rows.at(0)?.row
 }
 
-/** The type that is asked for, or all of the organization. @throws Failure invalid */
+/** The requested type, or all types of the organization. @throws Failure invalid */
 const typesOf = async (
   { tables }: Services,
   caller: UserCaller,
@@ -227,7 +226,7 @@ const plainQuestion = ({ invalid: isInvalid }: ListQuery, typeIds?: readonly str
   },
 })
 
-/** A search looks into what is shown alone: without hidden texts into all words, else into each field that is left. */
+/** A search covers only shown fields: all words if no text is hidden, else each remaining field. */
 const searchOf = (
   caller: UserCaller,
   types: readonly DataTypeRow[],
@@ -245,13 +244,12 @@ const searchOf = (
   return { words: wordGroups(q, shown) }
 }
 
-/** Each word is looked for in each of these fields. */
+/** Most fields searched for each word. */
 const SEARCHED_MAX = 1_000
 
-/** Types of which it is told which fields of each are shown; a list over more is made anew each time. */
+/** Most types whose shown fields are cached; lists over more types are built anew each time. */
 const VIEWED_MAX = 20
 
-/** Records as the caller may see them. */
 const shownIn = (types: readonly DataTypeRow[], caller: UserCaller): Pick<ListRequest, 'present' | 'texts'> => {
   const byId = new Map(types.map((type) => [type._id, type]))
   const show = (row: Row): Row => shownRecord(caller, byId.get(row.dataTypeId as string), row)
@@ -260,7 +258,7 @@ const shownIn = (types: readonly DataTypeRow[], caller: UserCaller): Pick<ListRe
   return { texts: { kept: pageTexts, view: JSON.stringify(view), show } }
 }
 
-/** `fields` with the fields of types under `values.`. @throws Failure invalid for a name that nothing has, forbidden for a hidden one */
+/** Adds fields under `values.` to `fields`. @throws Failure invalid for an unknown name, forbidden for a hidden one */
 const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: ListQuery): ListQuery => {
   if (query.fields === undefined) return query
   const names = new Set(types.flatMap(({ fields }) => fields.map(({ name }) => name)))
@@ -279,6 +277,6 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
 
 const shown = (caller: UserCaller, type: DataTypeRow, row: RecordRow, { fields }: ListQuery): Row => {
   const query = withFields(caller, [type], { fields })
-  // Hidden fields are already gone.
+  // Hidden fields are already removed.
   return shownRow(shape, query.fields, caller)(shownRecord(caller, type, row))
 }

@@ -12,7 +12,7 @@ import { DATA_TYPES, type DataTypeRow, RECORDS, type RecordRow } from './views.t
 
 const { declaration } = record
 
-/** Attaching a file to a record, in one of its fields of the type `file`. */
+/** Attaches a file to a record, in one of its fields of the type `file`. */
 export const recordUploadRoute = (services: ResourceServices, writer: RecordWriter, uploads: Uploads): Route =>
   uploadRoute(declaration, services, uploads, {
     thing: 'record',
@@ -23,7 +23,7 @@ export const recordUploadRoute = (services: ResourceServices, writer: RecordWrit
     attach: (origin, dataId, { field }, file) => writer.attach(origin, dataId, field, file),
   })
 
-/** Files of records, for reading and deleting them by their own ids. */
+/** Files of records, read and deleted by their own ids. */
 export const recordFiles = ({ tables }: Pick<ResourceServices, 'tables'>, writer: RecordWriter): FileHolders => ({
   permissions: declaration.permissions,
   find: async (caller: UserCaller, fileId, isRead) => {
@@ -34,7 +34,7 @@ export const recordFiles = ({ tables }: Pick<ResourceServices, 'tables'>, writer
     if (row === undefined || file === undefined) return undefined
     const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, row.dataTypeId)
     const field = type?.fields.find(({ _id }) => [row.values[_id]].flat().includes(fileId))
-    // What no field holds any more is nowhere to be seen in the record either.
+    // The record does not show a file either that no field holds any more.
     if (type === undefined || field === undefined) return undefined
     if (isRead) assertFieldsShown(caller, [type], [field.name])
     const holder = { noun: declaration.noun, organizationId, id: row._id }

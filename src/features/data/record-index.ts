@@ -7,12 +7,12 @@ import { SLOTS, type StoredField } from './fields.ts'
 import { valueIn } from './views.ts'
 
 /*
- * How records of any type are found in one table. A value becomes a term (type, number of the field, value); a value that
- * has an order also becomes the text of one of the sorted indexes, behind the same type and number, so that the values of
- * one field stand together. A new type or field so needs no new table, and only its own records are indexed anew.
+ * Index of records of all types in one table. A value becomes a term (type, number of the field, value); a sortable
+ * value also becomes the text of one of the sorted indexes, prefixed with the same type and number, so that the values
+ * of one field are adjacent. So a new type or field needs no new table, and only its own records are indexed anew.
  */
 
-/** What the index of a record follows. */
+/** Input of the index of a record. */
 export interface Shape {
   _id: string
   primaryKey: string
@@ -33,16 +33,16 @@ const FILTERED: readonly ValueType[] = [
   'reference',
 ]
 
-/** Characters of a text that its order goes by. */
+/** Characters of a text that determine its order. */
 const SORTED_CHARS_MAX = 100
 
 export const isFiltered = ({ type }: StoredField): boolean => FILTERED.includes(type)
 
-/** Fields whose values only one record may have. */
+/** Whether only one record may have each value of the field. */
 export const isUnique = ({ primaryKey }: Pick<Shape, 'primaryKey'>, { name, unique }: StoredField): boolean =>
   unique === true || name === primaryKey
 
-/** The members of a row that the indexes look at. */
+/** Members of a row that the indexes read. */
 export const indexOf = (shape: Shape, values: JsonObject): Row => {
   const terms: string[] = []
   const words: string[] = []
@@ -59,10 +59,10 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
   return index
 }
 
-/** A letter that no language needs: what begins with it is found by those alone who ask with it. */
+/** A letter that no language needs, so that only tagged searches find tagged words. */
 const TAG = 'ꙮ'
 
-/** The words of a text behind the type and number of its field, so that they can be looked for in that field alone. */
+/** Words of a text, prefixed with the type and number of its field so that a search can be limited to that field. */
 const taggedWords = (dataTypeId: string, field: StoredField, value: string): string =>
   wordsOf(value)
     .map((word) => wordTagOf(dataTypeId, field) + word)
@@ -71,17 +71,17 @@ const taggedWords = (dataTypeId: string, field: StoredField, value: string): str
 const wordTagOf = (dataTypeId: string, { no }: StoredField): string =>
   `${TAG}${dataTypeId.replaceAll('-', '').toLowerCase()}${TAG}${no}${TAG}`
 
-/** The beginnings by which the words of a search are found in some fields: one group for each word. */
+/** Word prefixes that find a search in the given fields: one group for each word. */
 export const wordGroups = (
   q: string,
   fields: readonly { dataTypeId: string; field: StoredField }[],
 ): readonly (readonly string[])[] => {
   const tags = fields.map(({ dataTypeId, field }) => wordTagOf(dataTypeId, field))
-  // Neither a tag nor such a word has anything that `wordsOf` would change.
+  // `wordsOf` would change neither a tag nor such a word.
   return wordsOf(q).map((word) => tags.map((tag) => wordStart(tag + word)))
 }
 
-/** Whether the values keep the rules of their type, as far as the values themselves can say. */
+/** Whether the values satisfy the rules of their type, as far as the values alone decide that. */
 export const areValid = (shape: Shape, values: JsonObject): boolean =>
   shape.fields.every((field) => {
     const value = valueIn(values, field._id)
@@ -89,36 +89,35 @@ export const areValid = (shape: Shape, values: JsonObject): boolean =>
     return valueFault(field, value) === undefined
   })
 
-/** The term under which a value of a field is found. */
 export const termOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}=${comparable(field, value)}`
 
 /** The term of records in which a field is empty. */
 export const absentTermOf = (dataTypeId: string, field: StoredField): string => `${tagOf(dataTypeId, field)}!`
 
-/** What a unique field's values are unique among. */
+/** Scope within which a unique field's values are unique. */
 export const claimKey = ({ _id }: { _id: string }, field: StoredField): string => `${_id}/${field._id}`
 
-/** The same for values that must differ, case aside. */
+/** Term of a value that must be unique, ignoring case. */
 export const uniqueTermOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}~${uniqueKey(value)}`
 
 export const uniqueKey = (value: Json): string => String(value).normalize('NFC').trim().toLowerCase()
 
-/** Bounds of the sorted index between which the values of a field lie; rows without a value stand first. */
+/** Bounds of the sorted index that enclose the values of a field; rows without a value come first. */
 export const sortBounds = (dataTypeId: string, field: StoredField): { from: string; to: string } => {
   const tag = tagOf(dataTypeId, field)
   return { from: `${tag} `, to: `${tag}"` }
 }
 
-/** The text that a bound of a field's values is compared with. */
+/** Text to compare with the sorted index for a bound of a field's values. */
 export const boundText = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}!${ordered(field, value)}`
 
 const sortText = (dataTypeId: string, field: StoredField, value: Json | undefined): string =>
   isEmpty(value) ? `${tagOf(dataTypeId, field)} ` : boundText(dataTypeId, field, value as Json)
 
-/** 22 characters of the type's id, and the number of the field in it. */
+/** 22 characters of the type's id, and the number of the field. */
 const tagOf = (dataTypeId: string, { no }: StoredField): string => {
   const known = shortIds.get(dataTypeId)
   const short = known ?? Buffer.from(dataTypeId.replaceAll('-', ''), 'hex').toString('base64url')
@@ -126,7 +125,7 @@ const tagOf = (dataTypeId: string, { no }: StoredField): string => {
   return `${short}.${no}`
 }
 
-/** Each record needs that of its type some twenty times. */
+/** Each record needs its type's short id some twenty times. */
 const shortIds = new RecentMap<string, string>(1_000)
 
 const comparable = ({ type }: StoredField, value: Json): string => {
@@ -143,7 +142,7 @@ const ordered = (field: StoredField, value: Json): string => {
 
 const wholeTime = (time: string): string => (time.length === 5 ? `${time}:00` : time)
 
-/** 16 hexadecimal digits that stand in the order of the numbers. */
+/** 16 hexadecimal digits that sort like the numbers. */
 const orderedNumber = (value: number): string => {
   const bytes = Buffer.allocUnsafe(8)
   bytes.writeDoubleBE(value === 0 ? 0 : value)

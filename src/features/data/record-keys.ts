@@ -7,13 +7,12 @@ import type { StoredField } from './fields.ts'
 import { claimKey, uniqueKey, uniqueTermOf } from './record-index.ts'
 import { type DataTypeRow, type RecordRow, RECORDS, valueIn } from './views.ts'
 
-/** Of primary keys, by `uniqueKey`, the records that the index has for them; undefined of a key that it does not have. */
+/** Records that the index has for primary keys, by `uniqueKey`; undefined for a key without a record. */
 export type IndexedKeys = ReadonlyMap<string, string | undefined>
 
-/** Keys that one question to the index names: of more it would look through all that there are. */
+/** Most keys in one query to the index: with more it would scan all of them. */
 const KEYS_AT_ONCE = 200
 
-/** Finds records by their primary keys. */
 export class RecordKeys {
   private readonly services: ResourceServices
   private readonly writer: ResourceWriter
@@ -23,7 +22,7 @@ export class RecordKeys {
     this.writer = writer
   }
 
-  /** What the index has for many primary keys; left out are those of which it has too much to say. */
+  /** Records that the index has for many primary keys, except for keys with too many matches. */
   async indexed(organizationId: string, type: DataTypeRow, keys: readonly Json[]): Promise<IndexedKeys> {
     const found = new Map<string, string | undefined>()
     const field = primaryField(type)
@@ -40,7 +39,7 @@ export class RecordKeys {
     return found
   }
 
-  /** The record that has this primary key, also one that the index does not have yet; undefined where none has it. */
+  /** Record with this primary key, even if not indexed yet; undefined if there is none. */
   async idOf(organizationId: string, type: DataTypeRow, key: Json, indexed?: IndexedKeys): Promise<string | undefined> {
     const { tables, log, keyring } = this.services
     const field = primaryField(type)

@@ -9,7 +9,7 @@ import { RANGED, type StoredField } from './fields.ts'
 import { absentTermOf, boundText, isFiltered, slotNames, sortBounds, termOf } from './record-index.ts'
 import { type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
-/** What `?values.…=` and `?sortBy=values.…` ask of the table. */
+/** Table query of `?values.…=` and `?sortBy=values.…`. */
 export interface RecordQuestion {
   where: NonNullable<Find['where']>
   every?: Find['every']
@@ -22,8 +22,8 @@ const VALUES = 'values.'
 const BOUNDS = ['from', 'to'] as const
 
 /**
- * The table's question for one type. Filters and sorts by a field that the caller's role hides are refused: their answer
- * would tell its value. @throws Failure invalid, forbidden with `fields`
+ * Table query for one type. Filters and sorts by a field that the caller's role hides are refused: their answer would
+ * reveal its value. @throws Failure invalid, forbidden with `fields`
  */
 export const recordQuestion = async (
   tables: Pick<TableStore, 'find'>,
@@ -60,7 +60,7 @@ export const recordQuestion = async (
   })
   const sorted = asked.find(({ bound }) => bound === 'sort')?.field
   const isInvalid = query.invalid as boolean | undefined
-  // A value of a field names its type too.
+  // A value of a field already implies its type.
   const isImplied = isInvalid === undefined && (terms.length > 0 || ranges.length > 0)
   return {
     where: {
@@ -73,7 +73,7 @@ export const recordQuestion = async (
   }
 }
 
-/** @throws Failure forbidden that lists the fields, where the caller's role hides one in one of the types. */
+/** @throws Failure forbidden that lists the fields that the caller's role hides in one of the types. */
 export const assertFieldsShown = (
   caller: UserCaller,
   types: readonly DataTypeRow[],
@@ -86,12 +86,11 @@ export const assertFieldsShown = (
     )
 }
 
-/** Names of fields in `values.<name>` parameters and in `sortBy`. */
+/** Whether the query has `values.<name>` parameters or sorts by one. */
 export const asksForValues = (query: ListQuery): boolean =>
   Object.keys(query).some((name) => name.startsWith(VALUES)) || query.sortBy?.startsWith(VALUES) === true
 
 interface Asked {
-  /** Name of the parameter. */
   name: string
   field: StoredField
   bound?: 'from' | 'to' | 'sort'
@@ -126,7 +125,7 @@ const filterOf = (type: DataTypeRow, name: string, sent: unknown): Asked => {
   return { name, field: bounded, bound, text: texts[0] }
 }
 
-/** What a record has one of, for the values that a parameter means. */
+/** Terms of records for the values of a parameter. */
 const askedTerms = async (
   type: DataTypeRow,
   field: StoredField,
@@ -141,10 +140,10 @@ const askedTerms = async (
   ]
 }
 
-/** A filter finds what the field could hold before it got the rules that it has now. */
+/** Rules without later restrictions: a filter finds values from before the field got its present rules. */
 const bareOf = ({ type, options }: StoredField): ValueRule => ({ type, ...(options !== undefined && { options }) })
 
-/** Without an order of its own, a list that is bounded stands in the order of what bounds it. */
+/** By default, a bounded list is sorted by the field that bounds it. */
 const orderOf = (
   { sortBy, sortOrder = 'asc' }: ListQuery,
   type: DataTypeRow,

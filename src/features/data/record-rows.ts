@@ -21,7 +21,7 @@ import { areValid, indexOf, type Shape, slotNames } from './record-index.ts'
 import { hasUntaken, haveShared, markShared, unmarkLeft } from './shared-values.ts'
 import { CHECKS, type CheckRow, type RecordRow, RECORDS, valueIn } from './views.ts'
 
-/** Records with what finds them, by the fields that their type has now; the types' fields are kept beside. */
+/** Records with their index members, by the present fields of their types, which are stored in CHECKS. */
 export const recordRows = (plain: RowSource): RowSource => ({
   tables: [indexed(plain.tables[0]), CHECKS],
   prefixes: [...plain.prefixes, DATA_TYPE_STREAMS, RECORD_CHECK_STREAMS],
@@ -36,7 +36,7 @@ export const recordRows = (plain: RowSource): RowSource => ({
     const { dataTypeId } = data.values as unknown as Partial<RecordValues>
     const check =
       dataTypeId === undefined ? undefined : await rows.get<CheckRow>(CHECKS.name, organizationId, dataTypeId)
-    // Otherwise the writer has seen to it that no value is shared.
+    // Otherwise the writer has ensured that no value is shared.
     const isWatched =
       check !== undefined &&
       (check.isRunning ||
@@ -79,7 +79,7 @@ const applyType = async (
   if (type === DATA_TYPE.deleted) return rows.delete(CHECKS.name, organizationId, id)
   const before = await rows.get<CheckRow>(CHECKS.name, organizationId, id)
   const { primaryKey } = values
-  // One that was deleted, and whose deletion was taken back, changes from nothing.
+  // After a deletion that was reverted, there is no previous state to compare with.
   const isChanged = type === DATA_TYPE.changed && (before === undefined || changesRecords(before as never, values))
   const row: CheckRow = {
     ...(!isChanged && before),
@@ -116,7 +116,7 @@ const applyCheck = async (
   } else if (areShared && !hadShared) rows.put(CHECKS.name, organizationId, dataTypeId, { ...check, hasShared: true })
 }
 
-/** Records that it names by a field that its type still has. */
+/** Records named in fields that the type still has. */
 const stillNamed = ({ fields }: Shape, { values, recordIds }: RecordRow): readonly string[] => {
   const named = fields.flatMap(({ type, _id }) => (type === 'reference' ? [valueIn(values, _id)] : []))
   return recordIds.filter((id) => named.includes(id))

@@ -17,17 +17,17 @@ import { RecordKeys } from './record-keys.ts'
 import { record } from './record.ts'
 import { DATA_TYPES, hiddenOf, RECORDS, type DataTypeRow, type RecordRow, valueIn } from './views.ts'
 
-/** What a write is judged by. */
+/** Context by which a write is validated. */
 interface Judged {
-  /** As it was; absent for a create. */
+  /** Previous values; absent for a create. */
   before?: JsonObject
-  /** Fields that the write leaves as they are. */
+  /** Fields that the write does not change. */
   left?: ReadonlySet<StoredField>
-  /** Field whose value the index was just asked for, and does not have. */
+  /** Field whose value was just looked up in the index and not found. */
   asked?: string
 }
 
-/** The writes of records: values by the names that clients use, kept by the keys of their fields. */
+/** Writes of records: clients send values by name, storage keys them by field. */
 export class RecordWriter implements ResourceWrites {
   readonly keys: RecordKeys
   private readonly services: ResourceServices
@@ -40,8 +40,8 @@ export class RecordWriter implements ResourceWrites {
   }
 
   /**
-   * @param asked field whose value the index was just asked for, and does not have
-   * @throws Failure invalid with every field that is not as its type wants it, key_in_use.
+   * @param asked field whose value was just looked up in the index and not found
+   * @throws Failure invalid with every faulty field, key_in_use.
    */
   create(origin: WriteOrigin, body: JsonObject, asked?: string): Promise<Written> {
     const { id, isDrawn } = createdId(record.declaration, origin, body)
@@ -58,8 +58,8 @@ export class RecordWriter implements ResourceWrites {
   }
 
   /**
-   * A create that repeats another one is answered like it. Whose role hides a field may so repeat their own alone: others'
-   * would tell them whether they guessed its value. @throws Failure conflict
+   * A repeated create gets the same answer. Callers whose role hides a field may repeat only their own creates:
+   * repeating others' would confirm guessed values. @throws Failure conflict
    */
   private async assertNoGuess(
     { caller }: WriteOrigin,
@@ -73,8 +73,8 @@ export class RecordWriter implements ResourceWrites {
   }
 
   /**
-   * A field that the caller's role hides keeps its value where a PUT leaves it out. What a change leaves as it is, is not
-   * judged: a record that its type does not allow any more is put right one field after another.
+   * A field that the caller's role hides keeps its value if a PUT leaves it out. Unchanged values are not validated: a
+   * record that its type no longer allows can be corrected one field after another.
    * @throws Failure as `create`, not_found, stale_version
    */
   change(origin: WriteOrigin, { id, kind, body, expectedVersion }: Change): Promise<Written> {
@@ -143,7 +143,7 @@ export class RecordWriter implements ResourceWrites {
     })
   }
 
-  /** A check may have found that it names what is not there: it stays on that list. */
+  /** A check may have found dangling references: the record stays on that list. */
   private async asListed({ organizationId }: WriteOrigin, id: string, values: JsonObject): Promise<JsonObject> {
     const row = await this.services.tables.get<RecordRow>(RECORDS, organizationId, id)
     return row?.isDangling === true ? { ...values, isDangling: true } : values
@@ -153,7 +153,7 @@ export class RecordWriter implements ResourceWrites {
     return this.writer.delete(origin, deletion)
   }
 
-  /** What the same request made under that id before. */
+  /** Result of the same request for that id, if it was made before. */
   madeBefore(origin: WriteOrigin, id: string): Promise<Written | undefined> {
     return this.writer.madeBefore(origin, id)
   }
@@ -163,7 +163,7 @@ export class RecordWriter implements ResourceWrites {
     return assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId.toLowerCase(), '/dataTypeId')
   }
 
-  /** The values as they are kept, and what follows from them. @throws Failure invalid, key_in_use */
+  /** The values to store, and what follows from them. @throws Failure invalid, key_in_use */
   private async checked(
     organizationId: string,
     type: DataTypeRow,
@@ -189,7 +189,7 @@ export class RecordWriter implements ResourceWrites {
     return { values, uniques: uniques as unknown as Json, ...references }
   }
 
-  /** What no other record may have from now on. A value that another one has and the change leaves stays shared. */
+  /** Values that this record claims. An unchanged value that another record also has stays shared. */
   private async uniques(
     organizationId: string,
     type: DataTypeRow,
@@ -211,7 +211,7 @@ export class RecordWriter implements ResourceWrites {
     return uniques
   }
 
-  /** What is wrong with a value, and with that there is none. */
+  /** Fault of a value or of its absence. */
   private faultOf(
     { primaryKey }: DataTypeRow,
     field: StoredField,
@@ -219,13 +219,13 @@ export class RecordWriter implements ResourceWrites {
     old: Json | undefined,
   ): string | undefined {
     if (value !== undefined && !isEmpty(value)) return valueFault(field, value) ?? filesFault(field, value, old)
-    // A file is attached to a record that is there: until then the record is listed as invalid, from then on it has one.
+    // A file is attached to an existing record: until then the record is listed as invalid, from then on it has a file.
     const isYetToCome = field.type === 'file' && isEmpty(old)
     const isAsked = (field.required === true && !isYetToCome) || field.name === primaryKey
     return isAsked ? 'is required' : undefined
   }
 
-  /** Records that are named are there, and are of the type that the field wants; one that names itself is not kept by that. */
+  /** Checks that named records exist and have the field's type; a self-reference does not block a deletion. */
   private async references(
     { organizationId, fields }: DataTypeRow,
     id: string,
@@ -243,7 +243,7 @@ export class RecordWriter implements ResourceWrites {
     return { recordIds, ...(dangling.length > 0 && { isDangling: true }), faults }
   }
 
-  /** Records of before a field became unique have no claim: the index has them. */
+  /** Records written before a field became unique have no claim, so the index is asked too. */
   private async isTaken(
     organizationId: string,
     type: DataTypeRow,

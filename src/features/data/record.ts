@@ -6,7 +6,7 @@ import { defineResource } from '../../kit/resource/resource.ts'
 import { recordRows } from './record-rows.ts'
 import { DATA_TYPES, RECORDS } from './views.ts'
 
-/** More than any type can say needs. */
+/** More than the largest body that a type allows. */
 const BODY_BYTES_MAX = 256 * 1024
 
 const values: Field = {
@@ -35,11 +35,10 @@ export const record = defineResource(
     fixed: ['dataTypeId'],
     internal: {
       recordIds: list(reference(RECORDS), { max: 200 }),
-      /** Files attached in its fields. */
       files: { schema: { type: 'array', items: { type: 'object' } } },
-      /** What only one record may have. */
+      /** Unique values that the record has claimed. */
       uniques: claims,
-      /** It names what is not there, and a change has left it so. */
+      /** It has dangling references, and changes have left them so. */
       isDangling: bool(),
     },
     body: { paths: { recordIds: '/values' }, bytesMax: BODY_BYTES_MAX },

@@ -7,8 +7,8 @@ import { areValid, claimKey, isUnique, type Shape, uniqueTermOf } from './record
 import { RECORDS, type RecordRow, valueIn } from './views.ts'
 
 /*
- * Records that share a value which only one may have: from before the field became unique, or written while it did. They are
- * found where the log has the second of them, so that it does not matter who was faster.
+ * Records that share a unique value: from before the field became unique, or written while it did. They are detected
+ * when the log reaches the second of them, so timing does not matter.
  */
 
 const AT_ONCE = 16
@@ -16,13 +16,12 @@ const AT_ONCE = 16
 interface TypeRows {
   rows: Rows
   organizationId: string
-  /** Shape of the records' type. */
   shape: Shape
 }
 
 /**
- * Marks those of the records that share such a value, and with whom; answers whether any does. Others who share it are
- * marked already, unless there was one alone: so it is enough to find one beside the records themselves.
+ * Marks the given records that share such a value, and the records that they share it with; returns whether any do.
+ * Other sharers are already marked unless there was only one: so finding one besides the given records is enough.
  */
 export const markShared = async (place: TypeRows, ids: readonly string[]): Promise<boolean> => {
   const { rows, organizationId, shape } = place
@@ -44,14 +43,14 @@ export const markShared = async (place: TypeRows, ids: readonly string[]): Promi
   return shared.size > 0
 }
 
-/** Whether a record has such a value without having taken it: another one may have it. */
+/** Whether a record has such a value without a claim: another one may have it. */
 export const hasUntaken = (shape: Shape, { values, uniques = [] }: Pick<RecordValues, 'values' | 'uniques'>): boolean =>
   shape.fields.some((field) => {
     if (!isUnique(shape, field) || isEmpty(valueIn(values, field._id))) return false
     return !uniques.some(({ key }) => key === claimKey(shape, field))
   })
 
-/** Unmarks records whose only sharer of a value now has another value, or is gone. */
+/** Unmarks records whose only other sharer has changed its value or is gone. */
 export const unmarkLeft = async (place: TypeRows, before: RecordRow): Promise<void> => {
   const { rows, organizationId, shape } = place
   for (const row of await sharersOf(place, before)) {
@@ -67,10 +66,10 @@ export const unmarkLeft = async (place: TypeRows, before: RecordRow): Promise<vo
 export const haveShared = async ({ rows, organizationId, shape }: TypeRows): Promise<boolean> =>
   (await rows.findBy(RECORDS, organizationId, 'terms', sharedTermOf(shape._id), 1)).length > 0
 
-/** What the marked records of a type are found by; no value makes such a term. */
+/** Term that finds the marked records of a type; no value produces such a term. */
 const sharedTermOf = (dataTypeId: string): string => `shared ${dataTypeId}`
 
-/** Some of those with whom a record shares such values, or would: `enough` for each value, itself among them. */
+/** Some of the records that share such values, or would: `enough` for each value, including the record itself. */
 const sharersOf = async (
   { rows, organizationId, shape }: TypeRows,
   { _id, values }: RecordRow,

@@ -8,10 +8,10 @@ import type { IndexedKeys } from './record-keys.ts'
 import type { RecordWriter } from './record-writer.ts'
 import { type DataTypeRow, RECORDS, type RecordRow } from './views.ts'
 
-/** Others may make or delete the record meanwhile. */
+/** Tries, because others may create or delete the record meanwhile. */
 const TRIES = 5
 
-/** A record as a bulk or an import has it. */
+/** A record as sent in a bulk request or an import. */
 export interface SentRecord {
   _id?: string
   values: JsonObject
@@ -20,9 +20,9 @@ export interface SentRecord {
 export type Upserted = Written & { isNew: boolean }
 
 /**
- * Amends the record that is there, by its `_id` or its primary key, or makes it.
- * @param newId of a record that is found by its key and is not there
- * @param indexed what the index was just asked for
+ * Amends the existing record, found by its `_id` or its primary key, or creates it.
+ * @param newId id for a record that has a key and does not exist
+ * @param indexed result of a preceding index lookup
  * @throws Failure as `RecordWriter.create` and `change`
  */
 export const upsertRecord = async (
@@ -34,7 +34,7 @@ export const upsertRecord = async (
   newId?: string,
   indexed?: IndexedKeys,
 ): Promise<Upserted> => {
-  // A repeat of the request finds what that made, and says so again.
+  // A repeated request finds the record that it created and returns it again.
   const madeId = newId ?? sent._id?.toLowerCase() ?? origin.ids.next()
   const made = await writer.madeBefore(origin, madeId)
   if (made !== undefined) return { ...made, isNew: sent._id === undefined || made.row.version === 1 }
@@ -53,7 +53,7 @@ export const upsertRecord = async (
   }
 }
 
-/** The record that is there: by `_id`, else by the primary key. @throws Failure invalid, forbidden where the role hides the key */
+/** Existing record: by `_id`, else by the primary key. @throws Failure invalid, forbidden if the role hides the key */
 const idOf = async (
   { tables }: ResourceServices,
   writer: RecordWriter,
@@ -73,7 +73,7 @@ const idOf = async (
   return writer.keys.idOf(organizationId, type, key, indexed)
 }
 
-/** Somebody else has made the record, or deleted it, since it was looked for. */
+/** Whether the record was created or deleted by someone else since the lookup. */
 const isOvertaken = (error: unknown, { primaryKey }: DataTypeRow, id: string | undefined): boolean => {
   if (!(error instanceof Failure)) return false
   if (id !== undefined) return error.code === 'not_found'

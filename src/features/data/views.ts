@@ -24,29 +24,28 @@ export interface RecordRow extends Row {
   organizationId: string
   version: number
   dataTypeId: string
-  /** As they are kept: by the key of the field. */
+  /** Stored by the key of the field. */
   values: JsonObject
   /** Records that its values name. */
   recordIds: readonly string[]
-  /** Files attached in its fields. */
   files?: AttachedFile[]
-  /** A check found that it names what is not there. */
+  /** A check found dangling references. */
   isDangling?: boolean
-  /** It shares a value that only one may have. */
+  /** It shares a value that must be unique. */
   isShared?: boolean
-  /** What it is found by. */
+  /** Terms that find it. */
   terms?: string[]
 }
 
-/** A value by the key of its field, whatever that is called: `constructor` is no value of an object without one. */
+/** A value by its field's key, by own properties only: a key such as `constructor` has no inherited value. */
 export const valueIn = (values: JsonObject, key: string): Json | undefined =>
   Object.hasOwn(values, key) ? values[key] : undefined
 
-/** The field that has a name now, else the one that had it before. */
+/** The field that currently has the name, else the one that had it before. */
 export const fieldNamed = (fields: readonly StoredField[], named: string): StoredField | undefined =>
   fields.find(({ name }) => name === named) ?? fields.find(({ formerNames }) => formerNames?.includes(named))
 
-/** Names of the fields of a type that the viewer's role hides; a field that was renamed stays hidden. */
+/** Names of a type's fields that the viewer's role hides; a renamed field stays hidden. */
 export const hiddenOf = (
   viewer: Restricted,
   { _id, fields }: Pick<DataTypeRow, '_id' | 'fields'>,
@@ -69,12 +68,12 @@ export const hiddenOf = (
 }
 
 const NONE: ReadonlySet<string> = new Set()
-/** Made once for rows of roles and types that are shared, which nobody can change. */
+/** Cached for rows of roles and types that are shared and immutable. */
 const ofRoles = new WeakMap<readonly PermissionDetail[], WeakMap<readonly StoredField[], ReadonlySet<string>>>()
 
 /**
- * A record as a viewer may see it: values by the names that their fields have now, without those that the role hides.
- * Every way out of a record goes through here: reads, lists, live messages, webhooks, notifications, exports, the audit
+ * A record as a viewer may see it: values by the current names of their fields, without those that the role hides.
+ * Every output of a record goes through here: reads, lists, live messages, webhooks, notifications, exports, the audit
  * log. Without a viewer nothing is hidden: that is for the service's own work.
  */
 export const shownRecord = <R extends Row>(
@@ -90,22 +89,20 @@ export const shownRecord = <R extends Row>(
   return { ...withoutFiles(row), values }
 }
 
-/** Whether the records of a type that changed are being looked at again. Its fields stand beside, for the index of its records. */
+/** Whether records of a changed type are being checked again. Also holds its fields, for the index of its records. */
 export const CHECKS: TableDeclaration = { name: 'dataChecks', version: 1, equality: [] }
 
 export interface CheckRow extends Row {
-  /** Version of the type. */
   version: number
   primaryKey: string
   fields: StoredField[]
   isRunning: boolean
-  /** ms since the epoch: writes that are logged until then may have been decided by what the type was before. */
+  /** ms since the epoch: writes logged until then may have been validated against the previous type. */
   judgedUntil?: number
-  /** Records of it share a value that only one may have. */
+  /** Some records share a value that must be unique. */
   hasShared?: boolean
 }
 
-/** The same for a record by itself. */
 export const readRecord = async <R extends Row>(
   tables: Pick<TableStore, 'get'>,
   caller: UserCaller,

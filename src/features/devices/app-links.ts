@@ -1,6 +1,6 @@
-/** What connects an app to the service: typed in, followed, or scanned. */
+/** Ways to connect an app to the service: type, follow or scan. */
 export interface AppLink {
-  /** The address that the app sends to, or the template where the app fills it. */
+  /** Address that the app sends to, or the template that the app completes. */
   url: string
   /** Opens the app with everything set. */
   link: string
@@ -10,13 +10,12 @@ export interface AppLink {
 
 export interface Connection {
   publicUrl: string
-  /** The device key. */
   key: string
-  /** How the app calls itself; the key says the tracker all the same. */
+  /** Name that the app sends; the key determines the tracker anyway. */
   name: string
 }
 
-/** The form that each app reads. */
+/** Link formats of the apps. */
 export const APP_LINKS = {
   owntracks: ({ publicUrl, key, name }: Connection): AppLink => {
     const configuration = {

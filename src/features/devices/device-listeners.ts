@@ -9,7 +9,7 @@ export interface DevicePort {
   port: number
 }
 
-/** What `waymark doctor` reports about a listener. */
+/** State of a listener in `waymark doctor`. */
 export interface ListenerState extends DevicePort {
   connections: number
   /** Devices that were refused within the last hour. */
@@ -18,7 +18,6 @@ export interface ListenerState extends DevicePort {
 
 type Shared = Omit<ListenerOptions, 'protocol' | 'port' | 'stream' | 'limits'> & { limits?: Partial<ListenerLimits> }
 
-/** The ports of this process. */
 export class DeviceListeners {
   private readonly options: Shared
   private readonly tcp: { protocol: DevicePort['protocol']; listener: TcpListener }[] = []
@@ -28,7 +27,7 @@ export class DeviceListeners {
     this.options = options
   }
 
-  /** @throws Error with one sentence for a port that is taken */
+  /** @throws Error with one sentence if a port is taken */
   static async open(ports: readonly DevicePort[], options: Shared): Promise<DeviceListeners> {
     const listeners = new DeviceListeners(options)
     try {

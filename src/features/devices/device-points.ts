@@ -3,7 +3,7 @@ import type { Caller, IngestKeyCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { isMendable, type PointTaker, type Rejected } from '../locations/ingest/views.ts'
 
-/** Counts what was refused for good, to explain why a device is not seen. */
+/** Counts final refusals, to explain why a device is not seen. */
 export interface CountsRefused {
   /** Never rejects. */
   note(organizationId: string, trackerId: string, count: number, code: string): Promise<void>
@@ -12,17 +12,17 @@ export interface CountsRefused {
 export interface DevicePointsOptions {
   store: PointTaker
   refused: CountsRefused
-  /** The tracker that a caller means; undefined where nobody can know. */
+  /** Tracker meant by a caller; undefined if it cannot be determined. */
   trackerIdOf(caller: Caller, name: string | undefined): string | undefined
 }
 
 const POINTS_AT_ONCE = 10_000
-/** Somebody has to make a tracker or raise a limit first. */
+/** First somebody has to create a tracker or raise a limit. */
 const MEND_AFTER_SECONDS = 60
 
 /**
- * Stores what devices say. Resolves once all that can be taken is durable: what is refused for good counts as taken, so that
- * no queue of a client blocks for ever on one bad point.
+ * Stores points of devices. Resolves once all acceptable points are durable: points refused for good count as stored,
+ * so that one bad point never blocks a client's queue.
  */
 export class DevicePoints {
   private readonly options: DevicePointsOptions
@@ -31,7 +31,7 @@ export class DevicePoints {
     this.options = options
   }
 
-  /** @throws Failure whose status is 503 or 429: everything has to be sent again */
+  /** @throws Failure with status 503 or 429: everything has to be sent again */
   async take(caller: Caller, { points, name }: Heard): Promise<void> {
     if (points.length === 0) return
     if (caller.kind === 'ingestKey' && name === undefined) throw unnamed()
@@ -41,7 +41,7 @@ export class DevicePoints {
     await this.store(caller, placed, name, refusals)
   }
 
-  /** Points in the form of the API, of the tracker of that name: 0,0 is a place like others there. As `take` otherwise. */
+  /** Stores points in the API's form for the tracker of that name: 0,0 is allowed. Otherwise like `take`. */
   async takeOwn(caller: IngestKeyCaller, { points, name }: { points: readonly object[]; name: string }): Promise<void> {
     await this.store(caller, points, name, new Map())
   }
@@ -54,7 +54,7 @@ export class DevicePoints {
   ): Promise<void> {
     for (let from = 0; from < points.length; from += POINTS_AT_ONCE) {
       const part = points.slice(from, from + POINTS_AT_ONCE)
-      // A key of its own says the tracker, whatever the client calls itself.
+      // A tracker's own key determines the tracker, whatever name the client sends.
       const named = caller.kind === 'ingestKey' ? part.map((point) => ({ ...point, externalId: name })) : part
       const { rejected } = await this.options.store.store(caller, named)
       assertTaken(rejected)
@@ -76,7 +76,7 @@ const unnamed = (): Failure =>
     retryAfterSeconds: MEND_AFTER_SECONDS,
   })
 
-/** @throws Failure for points that somebody can still make welcome */
+/** @throws Failure for points that may be accepted after a change by somebody */
 const assertTaken = (rejected: readonly Rejected[]): void => {
   const code = rejected.find((one) => isMendable(one.code))?.code
   if (code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker')

@@ -9,9 +9,9 @@ import type { UnknownDevices } from './unknown-devices.ts'
 export interface SessionOptions {
   protocol: string
   points: DevicePoints
-  /** Caller for devices: looked up anew for each message, so that a key that ends, ends at once. @throws Failure */
+  /** Caller for devices: looked up for each message, so that a key stops working as soon as it ends. @throws Failure */
   caller(): Promise<IngestKeyCaller>
-  /** Whether points of that name would be taken, making its tracker where the key does that; the code where not. @throws Failure */
+  /** Code that refuses points of that name; undefined if their tracker exists or can be created. @throws Failure */
   admits(caller: IngestKeyCaller, name: string): Promise<string | undefined>
   unknown: UnknownDevices
   clock: Clock
@@ -21,7 +21,7 @@ export interface SessionOptions {
 /** Action after a message. */
 export type Outcome = { answer?: Buffer; ends?: true; login?: true }
 
-/** One device that is connected: what it says, in its order, and what it hears once that is durable. */
+/** One connected device: its messages in order, and the answers once they are durable. */
 export class DeviceSession {
   private readonly options: SessionOptions
   private readonly stream: DeviceStream
@@ -37,7 +37,7 @@ export class DeviceSession {
     return this.stream.push(chunk, this.options.clock.now())
   }
 
-  /** Without an answer nothing was taken: the device keeps it and sends it again. */
+  /** Without an answer nothing was stored: the device keeps the points and resends them. */
   async handle(said: Said): Promise<Outcome> {
     if (said.kind === 'answer') return { answer: said.answer }
     try {

@@ -5,7 +5,7 @@ import { ResourceWriter } from '../../kit/resource/write.ts'
 import { tracker } from '../trackers/declaration.ts'
 import { provisioningRoute } from './provisioning.ts'
 
-/** Apps and hardware that people already have; what they send comes in by the roles `ingress` and `devices`. */
+/** Existing apps and hardware; their points arrive in the roles `ingress` and `devices`. */
 export const devices: Feature = {
   routes: (services) => {
     const { declaration } = tracker

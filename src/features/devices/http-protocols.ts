@@ -8,37 +8,37 @@ import { readTtn } from '../../devices/ttn/read.ts'
 import type { Form } from '../../devices/url-form.ts'
 import { jsonOf, textOf } from '../../devices/values.ts'
 
-/** What a client sent. */
+/** Request of a client. */
 export interface DeviceRequest {
   query: Form
   body: Uint8Array
   header(name: string): string | undefined
-  /** The key that it came with. */
+  /** Key sent with the request. */
   credential: string | undefined
   /** ms since the epoch. */
   now: number
 }
 
-/** A protocol over HTTP: how a request is read, and what its client has to hear before it lets go of what it sent. */
+/** A protocol over HTTP: how a request is read, and which answer makes its client delete sent points. */
 export interface HttpProtocol {
   /** `/in/<path>`; also the word in operationIds. */
   path: string
   operation: string
   clients: string
-  /** The points may stand in the query alone. */
+  /** Points may be in the query alone. */
   takesGet?: true
   bodyBytesMax: number
-  /** For the documentation: clients are sloppy about theirs. */
+  /** For the documentation: clients set it carelessly. */
   contentType: string
   /** Example of a body, for the documentation. */
   example: unknown
   read(request: DeviceRequest): Heard
-  /** JSON once everything is durable; absent: the status says it. */
+  /** JSON once everything is durable; absent: only the status is sent. */
   answer?: unknown
 }
 
 const ONE_MESSAGE_BYTES = 64 * 1024
-/** Its regions and cards come in one message each: refused, they would stand before the locations in its queue for ever. */
+/** Regions and cards come in one message each: if refused, they would block the locations in its queue for ever. */
 const OWNTRACKS_BYTES = 1024 * 1024
 /** Some 7,000 locations; the largest batch of the app has 1,000. */
 const BATCH_BYTES = 4 * 1024 * 1024
@@ -134,10 +134,10 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
   },
 ]
 
-/** A location without anything: the store refuses it, and it counts. */
+/** A location without coordinates: the store refuses and counts it. */
 const UNREADABLE = { location: { coords: {} } }
 
-/** Clients of this form are sloppy about their content type. */
+/** Clients of this form set their content type carelessly. */
 const isJson = ({ body }: DeviceRequest): boolean =>
   /^\s*[{[]/.test(Buffer.from(body.subarray(0, 64)).toString('latin1'))
 
@@ -146,7 +146,7 @@ const formOf = ({ query, body }: DeviceRequest): Form => ({
   ...(body.byteLength > 0 && Object.fromEntries(new URLSearchParams(Buffer.from(body).toString()))),
 })
 
-/** OwnTracks names user and device in headers, or in the query. */
+/** OwnTracks sends user and device in headers or in the query. */
 const nameBeside = ({ header, query }: DeviceRequest): string | undefined => {
   const user = header('x-limit-u') ?? textOf(query.u)
   const device = header('x-limit-d') ?? textOf(query.d)

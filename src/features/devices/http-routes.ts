@@ -3,7 +3,7 @@ import { route, type Reply, type Route, type RouteRequest } from '../../kit/http
 import type { DevicePoints } from './device-points.ts'
 import { type DeviceRequest, HTTP_PROTOCOLS, type HttpProtocol } from './http-protocols.ts'
 
-/** `/in/<protocol>`: bodies and answers are those of apps that exist, not of the API. */
+/** `/in/<protocol>`: bodies and answers follow existing apps, not the API. */
 export const deviceRoutes = (points: DevicePoints): Route[] =>
   HTTP_PROTOCOLS.flatMap((protocol) => [
     routeOf(points, protocol, 'POST', false),
@@ -51,7 +51,7 @@ const textOf = (answer: unknown): { raw: string; type: string } =>
 const namedHeard = (protocol: HttpProtocol, request: RouteRequest<DeviceRequest['query'], Uint8Array | undefined>) => {
   const { query, body = NO_BYTES, headers, credential, now } = request
   const heard = protocol.read({ query, body, header: (name) => headers.get(name), credential, now })
-  // Where the key stands in `id`, it is no name.
+  // If the key is in `id`, `id` is no name.
   return heard.name === credential ? { points: heard.points } : heard
 }
 

@@ -10,14 +10,14 @@ import { MQTT_FILTERS, readMessage, senderOf } from './mqtt-topics.ts'
 import type { UnknownDevices } from './unknown-devices.ts'
 
 export interface BridgeOptions {
-  /** May hold a user and a password. */
+  /** May contain a user and a password. */
   url: string
-  /** The same after each start: the broker keeps messages for it. */
+  /** Stable across starts: the broker keeps messages for it. */
   clientId: string
   points: DevicePoints
-  /** Looked up anew for each message, so that a key that ends, ends at once. @throws Failure */
+  /** Looked up for each message, so that a key stops working as soon as it ends. @throws Failure */
   caller(): Promise<IngestKeyCaller>
-  /** Opens encrypted messages. */
+  /** Decrypts messages. */
   secret: string | undefined
   unknown: UnknownDevices
   clock: Clock
@@ -25,17 +25,17 @@ export interface BridgeOptions {
   count(result: MessageResult): void
 }
 
-/** `stored`: durable, or refused for good. `delayed`: to be tried again. */
+/** `stored`: durable, or refused for good. `delayed`: to be retried. */
 export type MessageResult = 'stored' | 'delayed'
 
-/** As `waymark doctor` shows it. */
+/** State in `waymark doctor`. */
 export interface BridgeState {
   /** Host and port. */
   broker: string
   isConnected: boolean
-  /** Messages that are not acknowledged. */
+  /** Unacknowledged messages. */
   waiting: number
-  /** Why it is not connected, or does not get what it asks for. */
+  /** Reason why it is not connected, not subscribed, or full. */
   problem?: string
   unknown: readonly string[]
 }
@@ -44,10 +44,10 @@ const RECONNECT_MS = 2_000
 const CONNECT_MS = 10_000
 const KEEP_ALIVE_SECONDS = 60
 const CLOSE_MS = 2_000
-/** A message that is longer holds no points of any sender that exists. */
+/** No known sender's points need a longer message. */
 const MESSAGE_BYTES_MAX = 1024 * 1024
 
-/** Takes points from a broker: a message is acknowledged once its points are durable, and until then the broker keeps it. */
+/** Takes points from a broker: a message is acknowledged once durable; until then the broker keeps it. */
 export class MqttBridge {
   private readonly options: BridgeOptions
   private readonly client: MqttClient
@@ -94,7 +94,7 @@ export class MqttBridge {
     client.on('connect', () => void this.subscribe())
     client.on('error', (error) => this.fails(error.message || String((error as { code?: unknown }).code ?? error)))
     client.on('close', () => this.begin())
-    // The library acknowledges one message before it hands out the next. As one of QoS 0 it hands it out at once.
+    // The library acknowledges one message before it delivers the next. With QoS 0 it delivers the next at once.
     client.on('packetreceive', (packet) => {
       if (packet.cmd !== 'publish' || packet.qos !== 1) return
       packet.qos = 0
@@ -113,7 +113,7 @@ export class MqttBridge {
     logger.info('bridging a broker', { broker: this.broker })
   }
 
-  /** A new connection: what the old one brought comes again. */
+  /** Resets for a new connection: the broker resends the messages of the old one. */
   private begin(): void {
     this.inbox.end()
     this.inbox = this.newInbox()
@@ -154,7 +154,7 @@ export class MqttBridge {
   private async subscribe(): Promise<void> {
     const { broker } = this
     this.options.logger.info('connected to a broker', { broker })
-    // One by one: the library does not say which of several was refused.
+    // One by one: the library does not report which of several was refused.
     const refused: string[] = []
     for (const filter of MQTT_FILTERS)
       await this.client.subscribeAsync(filter, { qos: 1 }).catch(() => void refused.push(filter))
@@ -175,13 +175,13 @@ const acknowledgements = new WeakMap<object, () => void>()
 
 const NAMED: readonly string[] = ['unknown_tracker', 'forbidden_tracker', 'tracker_limit']
 
-/** What cannot be read is refused, and counted. */
+/** Unreadable messages are refused and counted. */
 const NO_JSON = Buffer.from('-')
 
 /** MQTT 3.1.1, part 3.4. */
 const puback = (messageId: number): Buffer => Buffer.from([0x40, 2, messageId >> 8, messageId & 0xff])
 
-/** Host and port; never what the URL says of user and password. */
+/** Host and port, without the user and password of the URL. */
 const brokerOf = (url: string): string => {
   const { protocol, hostname, port } = new URL(url)
   return `${hostname}:${port || (protocol === 'mqtts:' ? 8883 : 1883)}`

@@ -6,22 +6,22 @@ import { pause, RETRY_MS } from '../../kit/consumers/retry.ts'
 /** A message that the broker keeps until it is acknowledged. */
 export interface Message {
   topic: string
-  /** Messages of one sender are stored one after the other: a point that overtakes another makes that one late. */
+  /** Messages of one sender are stored one after the other: a point overtaken by another would become late. */
   sender: string
   payload: Uint8Array
   acknowledge(): void
 }
 
 export interface InboxOptions {
-  /** Resolves once all of the message that can be stored is durable. @throws Failure where that cannot be now */
+  /** Resolves once all storable points of the message are durable. @throws Failure if that is impossible now */
   store(message: Message): Promise<void>
   clock: Clock
   onFailure(message: Message, error: unknown): void
 }
 
-/** Messages that are taken at a time, so that many share one append. */
+/** Messages processed at a time, so that many share one append. */
 export const UNDER_WAY_MAX = 64
-/** Messages that only wait for somebody to make their tracker, and their bytes; beyond, nothing is taken until one is stored. */
+/** Most messages and bytes put aside until their tracker is created; beyond, none is taken until one is stored. */
 export const ASIDE_MAX = 1_000
 export const ASIDE_BYTES_MAX = 16 * 1024 * 1024
 export const ASIDE_RETRY_MS = 5_000
@@ -32,10 +32,10 @@ interface Entry {
 }
 
 /**
- * Messages of one connection to a broker, acknowledged in the order in which they came, each once it is durable. While
- * nothing can be stored all of them wait. Those of a sender whose tracker nobody has made are put aside, so that the others
- * go on: they are tried again, and stay with the broker. Nothing is acknowledged that is not stored: with as many aside as memory is
- * meant for, the broker keeps all that follows (docs/decisions/0024).
+ * Messages of one connection to a broker, acknowledged in order of arrival, each once it is durable. While nothing can
+ * be stored, all of them wait. Those of a sender without a tracker are put aside, so that the others proceed: they are
+ * retried, and stay with the broker. Only stored messages are acknowledged: when the memory for put-aside messages is
+ * full, the broker keeps all that follow (docs/decisions/0024).
  */
 export class MqttInbox {
   private readonly options: InboxOptions
@@ -51,12 +51,12 @@ export class MqttInbox {
     setMaxListeners(0, this.ending.signal) // as many as messages that pause
   }
 
-  /** Messages that are not acknowledged. */
+  /** Unacknowledged messages. */
   get waiting(): number {
     return this.inOrder.length + this.aside.size
   }
 
-  /** Whether nothing more is taken until a message that was put aside is stored. */
+  /** Whether no message is taken until one that was put aside is stored. */
   get isFull(): boolean {
     return this.aside.size >= ASIDE_MAX || this.asideBytes >= ASIDE_BYTES_MAX
   }
@@ -79,7 +79,7 @@ export class MqttInbox {
     this.giveRoom()
   }
 
-  /** The connection is gone: the broker sends again what was not acknowledged. */
+  /** Ends with the connection: the broker resends unacknowledged messages. */
   end(): void {
     this.ending.abort()
     this.onRoom?.()
@@ -145,7 +145,7 @@ export class MqttInbox {
   }
 }
 
-/** Whether it is not the message's own fault: no other message fares better. */
+/** Whether the error is not specific to the message: all others would fail too. */
 const isOfAll = (error: unknown): boolean => error instanceof Failure && !OWN_FAULTS.includes(error.code)
 
 const OWN_FAULTS: readonly string[] = ['unknown_tracker', 'forbidden_tracker', 'tracker_limit', 'too_large']

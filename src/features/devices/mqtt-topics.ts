@@ -3,20 +3,20 @@ import type { DevicePoint } from '../../devices/point.ts'
 import { jsonOf } from '../../devices/values.ts'
 import { readOwnPoints } from '../../devices/waymark/read.ts'
 
-/** Positions and crossings of OwnTracks; the service's own form, where a name may have slashes. */
+/** Positions and crossings of OwnTracks; the service's own form, in which names may have slashes. */
 export const MQTT_FILTERS = ['owntracks/+/+', 'owntracks/+/+/event', 'waymark/#'] as const
 
-/** A message by its topic: a broker lets senders publish under their own names alone, so the topic outweighs the payload. */
+/** A message read by its topic: brokers can restrict senders to their own names, so the topic outweighs the payload. */
 export type Published =
   | { form: 'owntracks'; name: string; points: DevicePoint[] }
   | { form: 'waymark'; name: string; points: object[] }
 
 const OWN_TOPIC = /^waymark\/(.+)\/points$/
 
-/** The name in a topic, else the topic. */
+/** Name in a topic, else the topic itself. */
 export const senderOf = (topic: string): string => OWN_TOPIC.exec(topic)?.[1] ?? nameInTopic(topic) ?? topic
 
-/** Undefined for a topic that carries no points. `secret` opens encrypted messages of OwnTracks. */
+/** Undefined for a topic without points. `secret` decrypts messages of OwnTracks. */
 export const readMessage = (topic: string, payload: Uint8Array, secret: string | undefined): Published | undefined => {
   if (payload.byteLength === 0) return undefined // a retained message was cleared
   const own = OWN_TOPIC.exec(topic)?.[1]

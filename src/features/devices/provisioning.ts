@@ -7,14 +7,14 @@ export interface ProvisioningOptions {
   publicUrl: string
   /** The tracker as the caller sees it. @throws Failure not_found */
   find(request: Pick<RouteRequest, 'caller'>, trackerId: string): Promise<Row>
-  /** Gives it a new key; the one before ends at once. */
+  /** Rotates its key; the previous one stops working at once. */
   rotate(
     request: RouteRequest<object, unknown>,
     trackerId: string,
   ): Promise<{ deviceKey: string; wrote: Reply['wrote'] }>
 }
 
-/** `POST /tracker/{id}/provisioning`: a new key in the form that an app reads, shown once. */
+/** `POST /tracker/{id}/provisioning`: a new key in an app's format, shown once. */
 export const provisioningRoute = ({ publicUrl, find, rotate }: ProvisioningOptions): Route =>
   route<object, { app: App }>({
     method: 'POST',

@@ -7,11 +7,11 @@ import { DeviceSession, type SessionOptions } from './device-session.ts'
 export interface ListenerLimits {
   connectionsMax: number
   connectionsPerAddressMax: number
-  /** Until a device has said who it is. */
+  /** Time allowed until a device has identified itself. */
   loginMs: number
-  /** Without a byte. */
+  /** Time allowed without a byte. */
   idleMs: number
-  /** Before a connection is closed whose points could not be taken: devices come back at once. */
+  /** Delay before closing a connection whose points could not be stored: devices reconnect at once. */
   refusedMs: number
 }
 
@@ -32,7 +32,7 @@ export interface ListenerOptions extends SessionOptions {
   limits: ListenerLimits
 }
 
-/** A port for one protocol over TCP. Of each connection one read is under way at a time: what a device sends meanwhile waits in the network. */
+/** A port for one protocol over TCP. Each connection has one read in progress: further bytes wait in the network. */
 export class TcpListener {
   private readonly options: ListenerOptions
   private readonly server: Server
@@ -45,7 +45,7 @@ export class TcpListener {
     this.server = createServer({ noDelay: true }, (socket) => this.take(socket))
   }
 
-  /** @throws Error with one sentence for a port that is taken */
+  /** @throws Error with one sentence if a port is taken */
   static async open(options: ListenerOptions): Promise<TcpListener> {
     const listener = new TcpListener(options)
     await new Promise<void>((resolve, reject) => {
@@ -73,7 +73,7 @@ export class TcpListener {
 
   private take(socket: Socket): void {
     const address = socket.remoteAddress
-    socket.on('error', () => undefined) // what follows is its close
+    socket.on('error', () => undefined) // its close follows
     if (address === undefined || !this.mayConnect(address)) return void socket.destroy()
     this.sockets.add(socket)
     this.perAddress.set(address, (this.perAddress.get(address) ?? 0) + 1)

@@ -4,10 +4,10 @@ import { NotThisProtocol, type Said } from '../../devices/stream.ts'
 import { DeviceSession } from './device-session.ts'
 import { cannotListen, isAllowed, type ListenerOptions } from './tcp-listener.ts'
 
-/** Datagrams under way; further ones are dropped, and their devices send them again. */
+/** Most datagrams in progress; further ones are dropped, and their devices resend them. */
 const UNDER_WAY_MAX = 1_000
 
-/** A port for one protocol over UDP: each datagram says who it is from, and is answered once its points are durable. */
+/** A port for one protocol over UDP: each datagram names its sender, and is answered once its points are durable. */
 export class UdpListener {
   private readonly options: ListenerOptions
   private readonly socket: Socket
@@ -18,7 +18,7 @@ export class UdpListener {
     this.socket = createSocket(isIPv6(options.host) ? 'udp6' : 'udp4')
   }
 
-  /** @throws Error with one sentence for a port that is taken */
+  /** @throws Error with one sentence if a port is taken */
   static async open(options: ListenerOptions): Promise<UdpListener> {
     const listener = new UdpListener(options)
     const { socket } = listener

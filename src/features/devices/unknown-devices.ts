@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
 
 const EVERY_MS = 60_000
-/** Names that are remembered: a scan of the port must not fill memory. */
+/** Most names remembered: a port scan must not fill memory. */
 const NAMES_MAX = 1_000
 
 const ADVICE: { readonly [code: string]: string } = {
@@ -11,7 +11,7 @@ const ADVICE: { readonly [code: string]: string } = {
   tracker_limit: 'raise --trackers-max, or delete trackers',
 }
 
-/** Tells of devices whose points are not taken: each once a minute, with what to do about it. */
+/** Reports devices whose points are refused: each once a minute, with the remedy. */
 export class UnknownDevices {
   private readonly options: { clock: Clock; logger: Logger }
   private readonly told = new Map<string, number>()
@@ -31,7 +31,7 @@ export class UnknownDevices {
     this.options.logger.warn('a device is not known', { protocol, name, code, advice })
   }
 
-  /** The names reported within the last hour, newest first. */
+  /** Names reported within the last hour, newest first. */
   recent(): string[] {
     const since = this.options.clock.now() - 3_600_000
     return [...this.told]

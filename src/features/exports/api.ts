@@ -35,7 +35,7 @@ export interface ExportServices extends ExportSources {
   keyring: Keyring
   places: JobPlaces
   quotas?: Quotas
-  /** More rows than this are a job. */
+  /** Larger exports, in rows, are jobs. */
   directMax: number
 }
 
@@ -107,7 +107,7 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
       const id = request.ids.next()
       const before = request.ids.isRepeat === true ? await askedBefore(log, EXPORT, id) : undefined
       const question = await questionOf(tables, caller, kind, request.body)
-      // A config's own may name what is hidden here, or gone since.
+      // The config's own mapping may name hidden or removed fields.
       await assertMapping(services, caller, { ...question, mapping: request.body.mapping ?? {} })
       const { shape, walk } = await openExport(services, caller, question, request.now, request.signal)
       const { organizationId, userId } = caller
@@ -136,7 +136,7 @@ const accepted = (row: ExportRow, wrote: Reply['wrote']): Reply => ({
   wrote,
 })
 
-/** A file that is answered at once waits for no place, and stands in the log all the same. */
+/** Logs a file that is answered directly, without waiting for a place. */
 const logDirect = async (
   { log }: ExportServices,
   request: RouteRequest<object, ExportBody>,

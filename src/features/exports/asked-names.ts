@@ -10,7 +10,7 @@ import type { ExportSources } from './question.ts'
 
 type Named = Pick<ExportQuestion, 'kind' | 'dataTypeId' | 'mapping'>
 
-/** Each name of a mapping is one that `fields` takes. @throws Failure invalid, forbidden with `fields` */
+/** Checks that `fields` accepts each name of a mapping. @throws Failure invalid, forbidden with `fields` */
 export const assertMapping = async (
   { tables, taskMembers }: Pick<ExportSources, 'tables' | 'taskMembers'>,
   caller: UserCaller,

@@ -10,18 +10,18 @@ import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
 import type { ExportQuestion } from './events.ts'
 
-/** A column of a table that is exported. */
+/** A column of an exported table. */
 export interface ExportColumn {
   title: string
   cell(row: Row): WrittenCell
 }
 
-/** What an export shows of a row. */
+/** Shape of the exported rows. */
 export interface ExportShape {
   columns: ExportColumn[]
-  /** For the query of the list; undefined for all members. */
+  /** `fields` of the list's query; undefined for all members. */
   fields?: string
-  /** The row with its place; undefined where it has none. */
+  /** The row with its place; undefined if it has none. */
   placed(row: Row): PlacedRow | undefined
   /** Name of the sheet. */
   name: string
@@ -63,11 +63,11 @@ export const RECORD_MEMBERS: readonly string[] = [
   'organizationId',
 ]
 
-/** Name of a field of a type, which may stand behind `values.`. */
+/** Name of a type's field, without a possible prefix `values.`. */
 export const bareName = (name: string): string =>
   (name.startsWith('values.') ? name.slice('values.'.length) : name).normalize('NFC')
 
-/** @throws Failure invalid for a type that is not there, or has no places where the format needs them */
+/** @throws Failure invalid for an unknown type, or one without places if the format needs them */
 export const exportShape = (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> =>
   question.kind === 'data' ? recordShape(tables, caller, question) : taskShape(tables, caller, question)
 

@@ -13,7 +13,7 @@ import { type ExportSources, openExport } from './question.ts'
 
 const ASKED = ['target', 'dataTypeId', 'fields', 'mapping', 'filter', 'format'] as const
 
-/** Writes of configs: one that comes to ask for what there is not is refused as the export itself would be. */
+/** Writes of configs: changed settings that the export would refuse are refused here too. */
 export class ConfigWrites implements ResourceWrites {
   private readonly writer: ResourceWriter
   private readonly sources: ExportSources
@@ -36,7 +36,7 @@ export class ConfigWrites implements ResourceWrites {
     const { declaration } = exportConfig
     const next = async (before: JsonObject): Promise<JsonObject> => {
       const after = changedValues(declaration, valuesCheck(declaration), before, change)
-      // A field that is gone since keeps nobody from giving the config another name.
+      // A field removed since does not prevent renaming the config.
       if (!isDeepStrictEqual(pick(after, ASKED), pick(before, ASKED))) await this.assertAskable(origin, after)
       return after
     }
@@ -50,7 +50,7 @@ export class ConfigWrites implements ResourceWrites {
   /** @throws Failure invalid, forbidden with `fields` */
   private async assertAskable({ caller, now }: WriteOrigin, values: JsonObject): Promise<void> {
     const { target: kind, dataTypeId, fields = [], mapping = {}, filter = {}, format = 'csv' } = values
-    // What lacks its type is refused by the rules of the config.
+    // A config without its type is refused by the rules of the resource.
     if (caller === undefined || (kind === 'data') !== (typeof dataTypeId === 'string')) return
     const names = fields as string[]
     const question = {

@@ -2,14 +2,14 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
 interface MadeFile {
-  /** Id of its export. */
+  /** Id of the file's export. */
   _id: string
   organizationId: string
-  /** When it was made. */
+  /** Time at which it was created. */
   updatedAt: number
 }
 
-/** How long a file can be downloaded once it is made. */
+/** How long a new file can be downloaded. */
 const DOWNLOAD_MS = 7 * 86_400_000
 
 export const expiresAt = ({ updatedAt }: Pick<MadeFile, 'updatedAt'>): number => updatedAt + DOWNLOAD_MS
@@ -17,13 +17,13 @@ export const expiresAt = ({ updatedAt }: Pick<MadeFile, 'updatedAt'>): number =>
 const signature = (keyring: Keyring, exportId: string, expires: number): string =>
   keyring.hmac('export-download', `${exportId}|${expires}`).toString('base64url')
 
-/** The path that stands for the right to download: whoever has it needs no token. */
+/** Path that grants the download without a token. */
 export const downloadPath = (keyring: Keyring, row: MadeFile): string => {
   const expires = expiresAt(row)
   return `/api/v3/export-file/${row._id}?organization=${row.organizationId}&expires=${expires}&signature=${signature(keyring, row._id, expires)}`
 }
 
-/** Whether a path was signed here and has not run out. */
+/** Whether a path was signed here and has not expired. */
 export const isSigned = (
   keyring: Keyring,
   exportId: string,

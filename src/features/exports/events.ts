@@ -5,33 +5,33 @@ export const EXPORT_FORMATS = ['csv', 'xlsx', 'json', 'geojson', 'gpx'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 export type ExportKind = 'data' | 'task'
 
-/** What is exported, and how. */
+/** Content and format of an export. */
 export interface ExportQuestion {
   kind: ExportKind
   format: ExportFormat
   dataTypeId?: string
   exportConfigId?: string
-  /** Left out: all that the caller sees. */
+  /** Default: all that the caller sees. */
   fields?: string[]
-  /** Titles of columns by the names of fields. */
+  /** Titles of columns by field name. */
   mapping: { [field: string]: string }
-  /** Filters of the list, as a query has them. */
+  /** Filters of the list, as in a query. */
   filter: JsonObject
 }
 
 export interface ExportRequested extends JobAsked, ExportQuestion {
   userId: string
   timeZone: string
-  /** Rows that were found when it was asked for. */
+  /** Rows found at the time of the request. */
   total: number
-  /** The request answered the file itself: there is nothing left to do. */
+  /** The request returned the file itself: no work is left. */
   isDirect: boolean
-  /** Addresses that a link to the file is mailed to once it is there. */
+  /** Addresses that get a link to the finished file. */
   emails?: string[]
 }
 
 export interface ExportResult {
   rows: number
-  /** Bytes; absent of a file that was answered directly. */
+  /** Bytes; absent if the file was answered directly. */
   size?: number
 }

@@ -22,10 +22,10 @@ import { EXPORT_FORMATS, type ExportKind } from './events.ts'
 import { assertMayExport } from './question.ts'
 import { keptSchedule, waitingExports } from './export-schedule.ts'
 
-/** Addresses that the link of one export is mailed to. */
+/** Most addresses that get the link of one export. */
 const EMAILS_MAX = 20
 
-/** What somebody wants in their exports, kept under a name. The exports of its schedule are asked for by reactors/exports. */
+/** Named settings of exports. The exports of its schedule are requested by reactors/exports. */
 export const exportConfig = defineResource(
   {
     noun: 'exportConfig',

@@ -7,7 +7,7 @@ import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { dueRows } from '../../kit/resource/due-rows.ts'
 import { nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 
-/** When each config with a schedule is due next. */
+/** Next due time of each config with a schedule. */
 export const DUE_EXPORTS: TableDeclaration = { name: 'dueExports', version: 1, range: ['nextAt'] }
 
 export interface DueExportRow extends Row {
@@ -16,7 +16,6 @@ export interface DueExportRow extends Row {
   nextAt: number
 }
 
-/** The configs that are due next. */
 export const waitingExports = dueRows(
   'exportConfig',
   DUE_EXPORTS,
@@ -24,7 +23,7 @@ export const waitingExports = dueRows(
     schedule !== undefined && nextAt !== undefined ? { nextAt: Date.parse(String(nextAt)) } : undefined,
 )
 
-/** A schedule begins when it is written, and runs by the rights of whoever wrote the config last. */
+/** A schedule begins when it is written, and runs with the rights of the last writer of the config. */
 export const keptSchedule = ({ values, before, caller, now }: WriteContext): JsonObject => {
   const { nextAt: wasNext, scheduledBy: wasBy, scheduledAt: wasAt, notice, ...others } = values
   const schedule = values.schedule as JsonObject | undefined
@@ -43,7 +42,7 @@ export const keptSchedule = ({ values, before, caller, now }: WriteContext): Jso
   }
 }
 
-/** The next due time after a moment; undefined when there is none. */
+/** Next due time after a moment; undefined if there is none. */
 export const nextExport = (values: JsonObject, afterMs: number): string | undefined =>
   nextAfter(recurrenceOf(values), afterMs)
 

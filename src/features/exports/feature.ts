@@ -18,7 +18,7 @@ import type { ExportSources } from './question.ts'
 import { EXPORT_BOUNDS, EXPORT_FILES, EXPORT_VIEW, EXPORTS } from './views.ts'
 import { ListWalker } from './walk.ts'
 
-/** Rows of a file that is answered at once. */
+/** Most rows of a file that is answered directly. */
 const DIRECT_MAX = 5_000
 
 export const exporting: Feature = {
@@ -49,7 +49,7 @@ export const exporting: Feature = {
   ],
 }
 
-/** The lists that are exported: what they hide, no export shows. */
+/** The exported lists: exports show nothing that they hide. */
 const sourcesOf = (services: ResourceServices): ExportSources => {
   const tasks = task.routes(services, { conditions: taskConditions(services.tables) })
   return {

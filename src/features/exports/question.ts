@@ -12,7 +12,7 @@ import type { ExportWalk, ListWalker } from './walk.ts'
 export interface ExportSources {
   tables: TableStore
   lists: { [kind in ExportKind]: ListWalker }
-  /** Members of a task as its list answers it. */
+  /** Members of a task in its list. */
   taskMembers: readonly string[]
 }
 
@@ -34,7 +34,7 @@ interface ConfigRow extends Row {
   format: ExportFormat
 }
 
-/** What is asked for, with what the config says. @throws Failure invalid */
+/** The request merged with its config. @throws Failure invalid */
 export const questionOf = async (
   tables: TableStore,
   { organizationId }: UserCaller,
@@ -64,7 +64,7 @@ export const questionOf = async (
   }
 }
 
-/** A filter adds to the config's: on the same field, what both allow. */
+/** Combines a filter with the config's: on the same field, only values allowed by both. */
 const bothFilters = (kept: JsonObject, sent: JsonObject): JsonObject => {
   const both = { ...kept, ...sent }
   for (const [name, value] of Object.entries(sent)) {
@@ -81,7 +81,7 @@ const bothFilters = (kept: JsonObject, sent: JsonObject): JsonObject => {
   return both
 }
 
-/** Exports need what reading the same rows needs. @throws Failure forbidden */
+/** Exports need the permissions to read the same rows. @throws Failure forbidden */
 export const assertMayExport = ({ permissions }: UserCaller, kind: ExportKind): void => {
   const needed = kind === 'data' ? ['view/data'] : ['export/task', 'view/task']
   const lacking = needed.filter((permission) => !permissions.has(permission))
@@ -92,7 +92,7 @@ export const assertMayExport = ({ permissions }: UserCaller, kind: ExportKind): 
     })
 }
 
-/** The rows that are asked for, and how they are shown. @throws Failure invalid, forbidden with `fields` */
+/** The requested rows and their shape. @throws Failure invalid, forbidden with `fields` */
 export const openExport = async (
   { tables, lists }: ExportSources,
   caller: UserCaller,

@@ -27,13 +27,13 @@ export const EXPORTS: TableDeclaration = {
 
 export const EXPORT_BOUNDS: JobBounds = { table: EXPORTS, plural: 'exports', organizationMax: 20 }
 
-/** Beginning of the keys of all files that exports have. */
+/** Key prefix of all files of exports. */
 export const EXPORT_FILES = 'exports/'
 
 export const exportKey = (organizationId: string, exportId: string): string =>
   `${EXPORT_FILES}${organizationId}/${exportId}`
 
-/** An export as its GET and the live channel show it; the path to the file is for whoever asked for it. */
+/** An export as its GET and live messages show it; only its requester gets the path to the file. */
 export const exportShown = (
   row: ExportRow,
   download?: { keyring: Keyring; userId: string },

@@ -7,9 +7,9 @@ import { compileQuery } from '../../kit/http/compile-query.ts'
 import type { Route, RouteRequest } from '../../kit/http/route.ts'
 import type { Check } from '../../kit/http/validate.ts'
 
-/** The filters of a list, without what says which page of it and how it is shown. */
+/** List parameters that are no filters: they choose the page and its form. */
 const NO_FILTERS = ['limit', 'page', 'cursor', 'fields', 'sortBy', 'sortOrder']
-/** A page keeps the event loop while it is read: 500 rows kept it for up to 49 ms of processor time. */
+/** Reading a page blocks the event loop: 500 rows blocked it for up to 49 ms of processor time. */
 const PAGE_ROWS = 100
 
 export interface ExportWalk {
@@ -18,7 +18,7 @@ export interface ExportWalk {
   pages(): AsyncGenerator<Row[]>
 }
 
-/** Walks a list as its route answers it: sight, hidden fields and filters are the list's own. */
+/** Walks a list through its route: visibility, hidden fields and filters are the list's own. */
 export class ListWalker {
   private readonly list: Route
   private readonly check: Check
@@ -28,7 +28,7 @@ export class ListWalker {
     this.check = compileQuery(list.query)
   }
 
-  /** The first page is read, so that what is wrong with the question is known. @throws Failure invalid, forbidden */
+  /** Reads the first page, so that faults of the question are known. @throws Failure invalid, forbidden */
   async walk(
     caller: UserCaller,
     filter: JsonObject,
@@ -87,7 +87,7 @@ const asText = (value: unknown): unknown => (typeof value === 'object' ? value :
 const refused = (path: string, message: string): Failure =>
   new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })
 
-/** What the list says of one of its parameters, said of the filter. */
+/** Turns the list's error about a parameter into one about the filter. */
 const inFilter = (error: unknown, filter: JsonObject): unknown => {
   const [{ path, message }] = (error instanceof Failure && error.code === 'invalid' && error.details.errors) || [{}]
   const isOurs = path !== undefined && message !== undefined && Object.hasOwn(filter, path.slice(1))

@@ -20,7 +20,7 @@ interface Writing {
   shape: ExportShape
 }
 
-/** The pieces of the file, as its rows come. `count` hears how many there were. */
+/** Chunks of the file, as its rows arrive. `count` is called with their number. */
 export async function* writtenRows(
   { format, timeZone, shape }: Writing,
   pages: AsyncIterable<Row[]>,

@@ -14,14 +14,14 @@ import type { FileHolders, FoundAttachment } from './views.ts'
 export interface FileServices {
   files: Pick<FileStore, 'get'>
   uploads: Uploads
-  /** Each kind of things that files are attached to. */
+  /** Each kind of record that files are attached to. */
   holders: readonly FileHolders[]
 }
 
 const PARAMS = { fileId: idSchema('The id of the file.') }
 const TAG = 'Files'
 
-/** Reading and deleting files that are attached to something, under the same rights as the thing itself. */
+/** Routes that read and delete attached files, under the same rights as the record that holds them. */
 export const fileRoutes = (services: FileServices): Route[] => [readRoute(services), deleteRoute(services)]
 
 const readRoute = (services: FileServices): Route =>
@@ -61,7 +61,7 @@ const deleteRoute = (services: FileServices): Route =>
     },
   })
 
-/** @throws Failure forbidden for callers that may not do so with things of any kind, or of its kind; not_found */
+/** @throws Failure forbidden if the caller lacks the permission for every kind or for the kind found; not_found */
 const findFile = async (
   { holders }: FileServices,
   caller: UserCaller,

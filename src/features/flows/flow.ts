@@ -59,7 +59,7 @@ const dataSource = object({ dataTypeId: id(), mapping: record(text({ max: 64 }),
 
 const orNull = ({ schema, ...field }: Field): Field => ({ ...field, schema: { ...schema, type: ['object', 'null'] } })
 
-/** A task's template: what its assignee fills in, and which data of the customer's stands there already. */
+/** Template of tasks: the values that assignees fill in, and the customer data prefilled. */
 export const flow = defineResource({
   noun: 'flow',
   plural: FLOWS,
@@ -107,7 +107,7 @@ const kept = async (write: WriteContext): Promise<JsonObject> => {
   const { dataSource: sent, needsDataType: _needs, ...others } = values
   const source = (sent ?? undefined) as FlowContent['dataSource'] | undefined
   const content = { ...values, dataSource: source } as unknown as FlowContent
-  // The service copies flows of other organizations: what they lack is asked for later.
+  // The service copies flows of other organizations: parts that copies lack are required later.
   const isCopied = caller === undefined ? values.needsDataType === true : before?.needsDataType === true
   const faults = structureFaults(write, content, isCopied)
   const mapping: { [componentId: string]: string } = {}
@@ -153,7 +153,7 @@ const structureFaults = ({ before, caller }: WriteContext, content: FlowContent,
   return faults
 }
 
-/** Data types are there, and what is mapped fits; `mapping` is filled with the keys of its fields. */
+/** Checks that data types exist and mapped fields fit; fills `mapping` with the keys of its fields. */
 const dataFaults = async (
   { services: { tables }, organizationId, caller, before }: WriteContext,
   content: FlowContent,
@@ -177,7 +177,7 @@ const dataFaults = async (
   for (const [name, said] of Object.entries(source.mapping)) {
     const field = mappedField(type, said)
     const path = `/dataSource/mapping/${name}`
-    // A PATCH that leaves it as it is may leave it out.
+    // A PATCH that leaves the mapping unchanged may keep a removed field.
     if (field === undefined && shownBefore.includes(said)) continue
     // Tasks show mapped fields to everybody: only users who see a field may map it.
     if (field !== undefined && caller !== undefined && !keysBefore.includes(field._id))
@@ -192,9 +192,9 @@ const dataFaults = async (
 
 const AS_TEXT: readonly ValueType[] = ['text', 'number', 'date', 'time', 'datetime', 'option']
 
-/** Whether values of a field can stand in a component. */
+/** Whether values of a field can be used in a component. */
 const fits = (target: ValueRule, field: ValueRule): boolean =>
-  // A file belongs to the record that it is attached to.
+  // Files belong to the record that they are attached to.
   target.type === field.type && !FILES.includes(field.type)
     ? target.type !== 'reference' || target.dataTypeId === field.dataTypeId
     : (target.type === 'text' || target.type === 'barcode') && AS_TEXT.includes(field.type)

@@ -8,8 +8,8 @@ import type { RouteParts } from '../../kit/resource/served.ts'
 const { created, changed } = eventTypes('flow')
 
 /**
- * The read of a flow as it was in a version, from the flow's own stream: tasks keep the version that they were made with,
- * so that a version is answered when the flow is deleted too.
+ * Reads a flow at a version, from the flow's own stream: tasks keep the version that they were created with, so
+ * versions of deleted flows are answered too.
  */
 export const readVersion = ({ log }: { log: Pick<EventLog, 'read'> }): RouteParts['read'] => ({
   query: {

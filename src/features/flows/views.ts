@@ -10,11 +10,11 @@ import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
 
 export const FLOWS = 'flows'
 
-/** One of the values to fill in for a task. */
+/** A value to fill in for a task. */
 export interface Component extends ValueRule {
   id: string
   label?: string
-  /** Filled by the service alone: from the data source, by its default or an automation. */
+  /** Filled only by the service: from the data source, by its default or an automation. */
   readOnly?: boolean
 }
 
@@ -24,7 +24,7 @@ export interface FlowContent {
   isActive?: boolean
   needsDataType?: boolean
   steps: { id: string; name: string; components: Component[] }[]
-  /** A field of the data type for each component that it fills: sent and answered by its name, kept by its key, so that it follows the field to another name. */
+  /** A data type's field for each component that it fills: named in the API, stored by key, so that renames keep it. */
   dataSource?: { dataTypeId: string; mapping: { [componentId: string]: string } }
 }
 
@@ -34,16 +34,16 @@ export interface FlowRow extends Row, FlowContent {
   key?: string
 }
 
-/** Before the key of a field; no name begins with it. */
+/** Prefix of a field's key; no name begins with it. */
 const KEY = '~'
 
 export const keptMapping = ({ _id }: DataTypeRow['fields'][number]): string => KEY + _id
 
-/** The field that a mapping means: flows keep its id, bodies say its name. */
+/** Field of a mapping: flows store its id, bodies contain its name. */
 export const mappedField = ({ fields }: DataTypeRow, kept: string): DataTypeRow['fields'][number] | undefined =>
   kept.startsWith(KEY) ? fields.find((field) => keptMapping(field) === kept) : fieldNamed(fields, kept)
 
-/** Flows with their mappings as they are answered; a field that is gone fills nothing. */
+/** Flows with their mappings in answered form; a removed field fills nothing. */
 export const withFieldNames = async <R extends Row>(
   tables: Pick<TableStore, 'getMany'>,
   organizationId: string,
@@ -66,14 +66,14 @@ export const withFieldNames = async <R extends Row>(
 
 const ofSteps = new WeakMap<FlowContent['steps'], readonly Component[]>()
 
-/** Found once for the steps of a flow: each task that is made asks several times. */
+/** Cached by the steps of a flow: each new task asks several times. */
 export const componentsOf = ({ steps }: Pick<FlowContent, 'steps'>): readonly Component[] => {
   const known = ofSteps.get(steps) ?? steps.flatMap(({ components }) => components)
   ofSteps.set(steps, known)
   return known
 }
 
-/** A flow as it was at a version, for reading alone: tasks keep the one that they were made with, also when it is deleted. */
+/** A flow at a version, read-only: tasks keep the version that they were created with, even if the flow is deleted. */
 export const flowAt = async (
   log: Pick<EventLog, 'read'>,
   flowId: string,
@@ -91,12 +91,12 @@ export const flowAt = async (
   return content
 }
 
-/** A version never changes: those that were asked for lately are kept, by log. */
+/** Versions never change: recently requested ones are cached, by log. */
 const versions = new WeakMap<object, RecentMap<string, FlowContent>>()
 const KEPT = 200
 const KEPT_BYTES_MAX = 64 * 1024
 
-/** A flow of another organization as the body of a copy: nothing of it names what is that organization's. */
+/** A flow of another organization as the body of a copy, without references to that organization's records. */
 export const copiedFlow = ({
   name,
   description,

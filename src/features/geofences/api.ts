@@ -39,7 +39,7 @@ export const geofenceRoutes = (services: GeofenceServices): Route[] => {
   ]
 }
 
-/** The geofences that `bbox` leaves, of those that `_id` asks for if it does. */
+/** Geofences within `bbox`, limited to those of `_id` if present. */
 const inBox = async (
   boxes: GeofenceBoxes,
   organizationId: string,
@@ -63,7 +63,7 @@ const importRoute = (services: GeofenceServices): Route =>
     access: { permission: geofence.declaration.permissions.edit },
     query: IMPORT_QUERY,
     rawBody: { contentTypes: ['application/json', 'application/geo+json'] },
-    // Shown only: the file is read by a worker, feature by feature.
+    // Documentation only: a worker reads the file, feature by feature.
     bodyShown: FEATURE_COLLECTION,
     bodyExample: {
       type: 'FeatureCollection',

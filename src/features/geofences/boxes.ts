@@ -6,9 +6,9 @@ import { breathe } from '../../kernel/breath.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { GEOFENCE_BOXES, type GeofenceBoxRow } from './views.ts'
 
-/** Boxes that are kept, of all organizations together; beyond it the one that was asked for longest ago is forgotten. */
+/** Most boxes cached across organizations; beyond it the least recently used organization is evicted. */
 const BOXES_MAX = 300_000
-/** Time without a question after which boxes are read anew: what was deleted meanwhile may have left no trace. */
+/** Idle time after which boxes are reread: meanwhile deletions may have left no trace. */
 const KEPT_MS = 3_600_000
 const PAGE_ROWS = 500
 
@@ -23,23 +23,23 @@ interface Item {
 interface Kept {
   tree: RBush<Item>
   items: Map<string, Item[]>
-  /** Position of the last change that is in it. */
+  /** Position of the last change included. */
   position: number
   askedAtMs: number
-  /** One look at the table goes on at a time; callers meanwhile share the next, which sees all that they may have written. */
+  /** One query of the table runs at a time; concurrent callers share the next, which sees all their writes. */
   looking: Promise<void>
   next: Promise<void> | undefined
 }
 
 /**
- * Where the geofences of organizations are, in memory: which boxes meet a box. Filled when an organization is first asked
- * for, then kept up by what has changed in the table since, which is an indexed look; so it is right on any node, and
- * writers see their own writes.
+ * In-memory index of organizations' geofences by their boxes. Filled on the first query of an organization, then kept
+ * current with changes in the table since, by an indexed query; so it is right on any node, and writers see their own
+ * writes.
  */
 export class GeofenceBoxes {
   private readonly tables: Pick<TableStore, 'find' | 'scan'>
   private readonly clock: Clock
-  /** The one that was asked for last stands last. */
+  /** Most recently used last. */
   private readonly organizations = new Map<string, Kept>()
 
   constructor(tables: Pick<TableStore, 'find' | 'scan'>, clock: Clock) {
@@ -47,7 +47,7 @@ export class GeofenceBoxes {
     this.clock = clock
   }
 
-  /** Ids of the geofences whose box meets the box, sides included; `all` where that is every one. */
+  /** Ids of geofences whose box meets the box, sides included; `all` if every one does. */
   async meeting(organizationId: string, box: Box): Promise<'all' | string[]> {
     const kept = await this.upToDate(organizationId)
     const found = new Set<string>()
@@ -80,7 +80,7 @@ export class GeofenceBoxes {
     await kept.looking
     kept.next = undefined
     const looking = this.follow(organizationId, kept)
-    kept.looking = looking.catch(() => undefined) // the asker gets the rejection
+    kept.looking = looking.catch(() => undefined) // the caller gets the rejection
     await looking
   }
 
@@ -141,7 +141,7 @@ const itemsOf = (geofenceId: string, { box }: GeofenceBoxRow): Item[] => {
   return items
 }
 
-/** The box as plain ones; -180 and 180 are the same meridian. */
+/** The box as plain boxes; -180 and 180 are the same meridian. */
 const searchedBoxes = (box: Box): [west: number, south: number, east: number, north: number][] => {
   const { south, north } = box
   const plain = plainBoxes(box)

@@ -5,7 +5,7 @@ import { geofenceRows } from './geofence-rows.ts'
 import { IN_FORCE } from './group.ts'
 import { DETAIL_MEMBERS, GEOFENCES, withDetails } from './views.ts'
 
-/** A geometry of 20,000 positions as clients write it, and attributes. */
+/** Room for a geometry of 20,000 positions as clients write it, and attributes. */
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
 const BBOX = {
@@ -13,7 +13,7 @@ const BBOX = {
   description: `Geofences whose bounding box meets this one: ${BBOX_PARAMETER.description}`,
 }
 
-/** A place that trackers enter and leave. Its writes are in geofence-writer.ts. */
+/** An area that trackers enter and leave. Its writes are in geofence-writer.ts. */
 export const geofence = defineResource(
   {
     noun: 'geofence',
@@ -25,7 +25,7 @@ export const geofence = defineResource(
     settles: () => IN_FORCE,
     table: { indexes: { equality: ['geofenceGroupId', 'isActive', 'name'], range: ['name'], text: ['name'] } },
     list: {
-      // What it means takes more than an index: see `geofenceRoutes`.
+      // More than an index lookup: see `geofenceRoutes`.
       filters: { bbox: { schema: BBOX, where: () => ({}) } },
     },
     body: { bytesMax: BODY_BYTES_MAX },

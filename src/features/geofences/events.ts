@@ -1,7 +1,7 @@
 import type { ShapeInput } from '../../geo/shape.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 
-/** What the streams `geofence-<id>` hold. Groups are a plain resource: `geofenceGroup-<id>`. */
+/** Events of the streams `geofence-<id>`. Groups are a plain resource: `geofenceGroup-<id>`. */
 export const GEOFENCE_CREATED = 'geofenceCreated.v1'
 export const GEOFENCE_CHANGED = 'geofenceChanged.v1'
 export const GEOFENCE_DELETED = 'geofenceDeleted.v1'
@@ -15,18 +15,18 @@ export interface GeofenceValues {
   name: string
   geofenceGroupId: string
   isActive: boolean
-  /** As kept: every position at 1e-7 degree. */
+  /** As stored: every position at 1e-7 degree. */
   shape: ShapeInput
   attributes?: JsonObject
 }
 
 export interface GeofenceCreated extends GeofenceValues {
   organizationId: string
-  /** When it was asked for, ms since the epoch. */
+  /** Time of the request, ms since the epoch. */
   at: number
 }
 
-/** Only what changed, so that a new name does not carry a large geometry again. */
+/** Only changed values, so that a rename does not repeat a large geometry. */
 export interface GeofenceChanged {
   organizationId: string
   changes: Partial<Omit<GeofenceValues, 'attributes'>> & { attributes?: JsonObject | null }
@@ -38,9 +38,9 @@ export interface GeofenceDeleted {
   at: number
 }
 
-/** Rules of a group, the part of its values that decides; a back-test may replace them. */
+/** Rules of a group: the values that decide; a back-test may replace them. */
 export interface GroupRules {
-  /** Metres: a fix that states a worse accuracy decides nothing. */
+  /** Metres: a fix with a worse stated accuracy decides nothing. */
   maxAccuracy?: number
   debounce?: { fixes?: number; seconds?: number }
 }

@@ -1,7 +1,7 @@
-/** The file is no JSON, or not of the form that is asked for. */
+/** The file is no JSON, or not in the required form. */
 export class ScanError extends Error {}
 
-/** Where a value stands in the file: its first byte, and the one after its last. */
+/** Position of a value in the file: its first byte, and the one after its last. */
 export interface Span {
   from: number
   to: number
@@ -14,8 +14,8 @@ const BOM = [0xef, 0xbb, 0xbf]
 const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
 /**
- * Finds the features of a FeatureCollection in its bytes without parsing them: brackets and strings alone are followed, so
- * that a file takes no memory beside itself. What stands between the brackets of a feature is looked at when it is parsed.
+ * Finds the features of a FeatureCollection in its bytes without parsing them: it follows only brackets and strings, so
+ * a file takes no extra memory. The content of a feature is checked when it is parsed.
  */
 export class FeatureScanner {
   private readonly bytes: Uint8Array
@@ -24,7 +24,7 @@ export class FeatureScanner {
     this.bytes = bytes
   }
 
-  /** The members of the object that the file is. @throws ScanError for what is no object, once all before was answered */
+  /** Members of the top-level object. @throws ScanError if it is no object, after all previous members were yielded */
   *members(): Generator<{ key: Span; value: Span }, void> {
     const start = BOM.every((byte, i) => this.bytes[i] === byte) ? BOM.length : 0
     let at = this.expect(OPEN_OBJECT, this.space(start))
@@ -39,7 +39,7 @@ export class FeatureScanner {
     if (end < this.bytes.length) throw this.unexpected(end)
   }
 
-  /** The items of a list, which stands there whole. @throws ScanError */
+  /** Items of a list that is completely in the file. @throws ScanError */
   *items({ from }: Span): Generator<Span, void> {
     let at = this.expect(OPEN_LIST, from)
     for (let isFirst = true; !this.ends(CLOSE_LIST, at, isFirst); isFirst = false) {
@@ -53,7 +53,7 @@ export class FeatureScanner {
     return this.bytes[from] === OPEN_LIST
   }
 
-  /** The value that begins there. */
+  /** The value that begins at `from`. */
   private value(from: number): Span {
     const first = this.bytes[from]
     if (first === QUOTE) return { from, to: this.stringEnd(from) }

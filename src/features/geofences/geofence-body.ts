@@ -8,10 +8,10 @@ import { GEOFENCE_GROUPS, shapeMembers } from './views.ts'
 
 export const NAME_MAX = 200
 const ATTRIBUTES_BYTES_MAX = 64 * 1024
-/** Arrays and objects within one another: attributes are for names and numbers, geometries have four. */
+/** Nesting depth of arrays and objects: attributes are for names and numbers, geometries have four. */
 const DEPTH_MAX = 32
 
-/** What is deep in a geometry is judged by the worker, which has a deadline. */
+/** Deeper levels of a geometry are checked by the worker, which has a deadline. */
 const GEOMETRY: JsonSchema = {
   type: 'object',
   description: 'Polygon, MultiPolygon, or a LineString together with `width` (RFC 7946, longitude first).',
@@ -68,7 +68,7 @@ export const GEOFENCE_EXAMPLE: JsonObject = {
   attributes: { gate: 4 },
 }
 
-/** The values of a whole body, the shape as it was sent. @throws Failure invalid */
+/** Values of a whole body, the shape as sent. @throws Failure invalid */
 export const valuesOf = (body: JsonObject): GeofenceValues => {
   assertShallow('', body)
   const values: GeofenceValues = {
@@ -82,7 +82,7 @@ export const valuesOf = (body: JsonObject): GeofenceValues => {
   return { ...values, attributes: body.attributes as JsonObject }
 }
 
-/** The body that a merge patch makes of a geofence. What a shape of another kind does not have goes with the old one. */
+/** The body of a geofence after a merge patch. A new kind of shape drops the members of the old one. */
 export const patched = (before: GeofenceValues, patch: JsonObject): JsonObject => {
   const { shape, attributes, ...rest } = before
   const members = shapeMembers(shape)
@@ -100,7 +100,7 @@ export const patched = (before: GeofenceValues, patch: JsonObject): JsonObject =
   )
 }
 
-/** The shape that a body states; only its outline is checked. @throws Failure invalid */
+/** The shape in a body; only its outline is checked. @throws Failure invalid */
 export const shapeOf = ({ geometry, center, radius, width }: JsonObject): ShapeInput => {
   if (center !== undefined || radius !== undefined) {
     if (geometry !== undefined) throw invalid('/geometry', 'must not be sent together with a circle')
@@ -119,14 +119,14 @@ export const shapeOf = ({ geometry, center, radius, width }: JsonObject): ShapeI
   return { type, coordinates } as unknown as ShapeInput
 }
 
-/** @throws Failure invalid when the attributes are too large or too deep. */
+/** @throws Failure invalid if the attributes are too large or too deep. */
 export const assertAttributes = (attributes: JsonObject): void => {
   assertShallow('/attributes', attributes)
   if (Buffer.byteLength(JSON.stringify(attributes)) > ATTRIBUTES_BYTES_MAX)
     throw invalid('/attributes', 'must not be over 64 KiB as JSON')
 }
 
-/** @throws Failure invalid for a value that is nested deeper than functions that call themselves can go. */
+/** @throws Failure invalid for a value nested too deeply for recursive functions. */
 export const assertShallow = (path: string, value: unknown): void => {
   let level: object[] = isNested(value) ? [value] : []
   for (let depth = 1; level.length > 0; depth++) {

@@ -25,7 +25,7 @@ import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
 
-/** What is large stands in a table of its own, and where each one is in another. */
+/** Large members are in a second table, bounding boxes in a third. */
 export const geofenceRows: RowSource = {
   tables: [GEOFENCES, GEOFENCE_DETAILS, GEOFENCE_BOXES],
   prefixes: [GEOFENCE_PREFIX],

@@ -27,7 +27,7 @@ import { detailsOf, GEOFENCES, POSITIONS } from './views.ts'
 
 const wholeBody = compileCheck(objectSchema(GEOFENCE_FIELDS))
 
-/** The writes of geofences, below their routes. */
+/** Writes of geofences, called by their routes. */
 export class GeofenceWriter implements ResourceWrites {
   private readonly services: ResourceServices & { shapes: ShapeChecker }
 
@@ -72,7 +72,7 @@ export class GeofenceWriter implements ResourceWrites {
     })
   }
 
-  /** The values as they are kept. @throws Failure invalid, overloaded. */
+  /** The values to store. @throws Failure invalid, overloaded. */
   private async checked(
     { caller, organizationId }: WriteOrigin,
     values: GeofenceValues,
@@ -114,5 +114,5 @@ const rowOfState = (
   return { _id: id, organizationId, version, ...times, name, geofenceGroupId, isActive, ...detailsOf(rest) }
 }
 
-/** Without what a GET answers and nobody may write. */
+/** Removes members that a GET answers and nobody may write. */
 const writable = ({ _id, organizationId, createdAt, updatedAt, version, ...body }: JsonObject): JsonObject => body

@@ -16,11 +16,11 @@ export interface GeofenceState {
   status: 'absent' | 'live' | 'deleted'
   organizationId: string
   values: GeofenceValues | undefined
-  /** What the create said, to recognise its repetition. */
+  /** Values of the create, to recognise its repetition. */
   first: GeofenceValues | undefined
   createdAt: number
   updatedAt: number
-  /** How many events there are. */
+  /** Number of events. */
   version: number
   /** Version that last changed the shape. */
   shapeVersion: number
@@ -28,7 +28,7 @@ export interface GeofenceState {
 
 export type GeofenceCommand =
   | { kind: 'create'; organizationId: string; values: GeofenceValues; at: number }
-  /** All values as they will be. */
+  /** All values after the change. */
   | { kind: 'change'; organizationId: string; values: GeofenceValues; at: number }
   | { kind: 'delete'; organizationId: string; at: number }
 
@@ -43,7 +43,7 @@ const ABSENT_GEOFENCE: GeofenceState = {
   shapeVersion: 0,
 }
 
-/** A geofence: made, changed, deleted. Repeating a create with the same values changes nothing. */
+/** A geofence: created, changed, deleted. Repeating a create with the same values changes nothing. */
 export const geofence: Decider<GeofenceState, GeofenceCommand> = {
   initial: ABSENT_GEOFENCE,
 

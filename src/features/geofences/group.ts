@@ -6,15 +6,15 @@ import { ANNOUNCE_FENCES } from '../locations/events.ts'
 import { GROUP_NOUN, type GroupRules } from './events.ts'
 import { GEOFENCE_GROUPS } from './views.ts'
 
-/** Different values of `maxAccuracy` that an organization may have: for each the matcher keeps a point of each tracker. */
+/** Different values of `maxAccuracy` per organization: for each the matcher keeps a point of each tracker. */
 const ACCURACIES_MAX = 16
 
 const PAGE = 500
 
-/** A write counts in every partition before its reply. */
+/** A write is in force in every partition before its reply. */
 export const IN_FORCE = [{ consumer: ANNOUNCE_FENCES }]
 
-/** Groups of geofences, whose rules their geofences share. */
+/** Groups of geofences, which share the group's rules. */
 export const geofenceGroup = defineResource({
   noun: GROUP_NOUN,
   plural: GEOFENCE_GROUPS,

@@ -8,7 +8,7 @@ import { FeatureScanner, ScanError, type Span } from './feature-scanner.ts'
 import { assertAttributes, assertShallow, NAME_MAX, shapeOf } from './geofence-body.ts'
 
 export interface ImportRequest {
-  /** A FeatureCollection as UTF-8 JSON; shared, so that it is still there when the worker had to be ended. */
+  /** A FeatureCollection as UTF-8 JSON; shared, so that it survives the end of the worker. */
   bytes: SharedArrayBuffer
   nameProperty: string
   organizationId: string
@@ -18,7 +18,7 @@ export interface ImportRequest {
   from: number
   /** Features whose check took too long. */
   skip: readonly number[]
-  /** The worker writes here which feature it is at. */
+  /** The worker writes the index of its current feature here. */
   progress: SharedArrayBuffer
 }
 
@@ -28,7 +28,7 @@ export interface RejectedFeature {
   message: string
 }
 
-/** A good feature. */
+/** A valid feature. */
 export interface CheckedFeature {
   index: number
   geofenceId: string
@@ -40,14 +40,14 @@ export interface CheckedFeature {
 export interface ImportStep {
   created: CheckedFeature[]
   rejected: RejectedFeature[]
-  /** The first feature that is left; the number of all when none is. */
+  /** The first remaining feature; the number of all if none remains. */
   next: number
 }
 
 const GEOMETRY_MEMBERS = ['type', 'coordinates', 'bbox']
-/** Bytes of events at which a step ends. */
+/** Size of events in bytes that ends a step. */
 const STEP_BYTES = 512 * 1024
-/** Size of one feature in the file: as many positions as a geofence may have, however they are set out. */
+/** Size of one feature in the file: room for the most positions of a geofence, in any formatting. */
 const FEATURE_BYTES_MAX = 8 * 1024 * 1024
 
 /** A file that is being imported, in the worker. */
@@ -69,7 +69,7 @@ export class OpenImport {
     for (let i = 0; i < this.at; i++) this.features.next()
   }
 
-  /** Answers what is wrong with the file as a whole, if something is. */
+  /** Opens the file, or returns its fault as a whole. */
   static of(request: ImportRequest): OpenImport | string {
     const bytes = new Uint8Array(request.bytes)
     const scanner = new FeatureScanner(bytes)
@@ -91,7 +91,7 @@ export class OpenImport {
     return new OpenImport(request, scanner, list, total)
   }
 
-  /** Checks some more features; `ids` are theirs, one for each, whether good or not, and bound the step. */
+  /** Checks some more features; `ids` has one id for each, whether good or not, and bounds the step. */
   next(ids: readonly string[]): ImportStep {
     const step: ImportStep = { created: [], rejected: [], next: this.at }
     let bytes = 0
@@ -154,7 +154,7 @@ export class OpenImport {
 
 type Checked = Pick<CheckedFeature, 'data' | 'positions'>
 
-/** What stands there. @throws ScanError for what is no JSON, or too large to be read at once */
+/** Parsed value of the span. @throws ScanError if it is no JSON, or too large to be read at once */
 const parsed = (bytes: Uint8Array, { from, to }: Span): unknown => {
   if (to - from > FEATURE_BYTES_MAX) throw new ScanError(`is larger than ${FEATURE_BYTES_MAX} bytes`)
   try {
@@ -171,7 +171,7 @@ const countOf = (items: Iterable<unknown>): number => {
   return count
 }
 
-/** The shape of a feature, and which property said its size. */
+/** Shape of a feature, and the property with its size. */
 const shapeOfFeature = (geometry: JsonObject, properties: JsonObject): { shape: ShapeInput; used?: string } => {
   if (geometry.type === 'Point') {
     const [lng, lat] = Array.isArray(geometry.coordinates) ? geometry.coordinates : []
@@ -187,7 +187,7 @@ const shapeOfFeature = (geometry: JsonObject, properties: JsonObject): { shape: 
   return { shape: shapeOf({ geometry }) }
 }
 
-/** Without a third dimension: geofences have none. */
+/** Removes the third dimension: geofences have none. */
 export const flat = (shape: ShapeInput): ShapeInput => {
   const positions = (list: number[][]): number[][] => list.map(([lng, lat]) => [lng, lat])
   if ('center' in shape) return shape

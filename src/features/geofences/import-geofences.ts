@@ -27,7 +27,7 @@ export interface GeofenceImport {
 
 export interface ImportResult {
   created: number
-  /** The first ones; `rejectedTotal` counts all. */
+  /** First rejections; `rejectedTotal` counts all. */
   rejected: RejectedFeature[]
   rejectedTotal: number
   wrote?: Wrote
@@ -37,18 +37,18 @@ const IDS_PER_STEP = 128
 const APPENDS_AT_ONCE = 128
 const OPEN_DEADLINE_MS = 60_000
 const STEP_DEADLINE_MS = 5_000
-/** How often a file is opened anew before it is given up. */
+/** Times that a file is reopened before the import fails. */
 const REOPENS_MAX = 20
-/** In a file: more than fit with a shape each would be millions that are none, which take the worker minutes to refuse. */
+/** In a file: more than fit with a shape each would be millions without, which take the worker minutes to refuse. */
 const FEATURES_MAX = 500_000
 const COPY_BYTES = 1024 * 1024
-/** More of them are counted only: a file may have millions of features that are none. */
+/** Further ones are only counted: a file may have millions of invalid features. */
 const REJECTED_MAX = 10_000
 
 /**
- * Makes a geofence of each good feature of a file. Read and checked in the worker, step by step, so that others get
- * their turn; a feature whose check takes too long is rejected, and the rest goes on. Ids follow from the request, so a
- * repeated one makes the same geofences. What the organization has no place for is rejected with `quota`.
+ * Creates a geofence for each good feature of a file. The worker reads and checks step by step, so that others get
+ * their turn; a feature whose check takes too long is rejected, and the rest continues. Ids follow from the request, so
+ * a repeated one creates the same geofences. Features beyond the organization's quota are rejected with `quota`.
  * @throws Failure invalid for a file that is no FeatureCollection, overloaded, engine_down.
  */
 export const importGeofences = (
@@ -70,7 +70,7 @@ export const importGeofences = (
     const skip: number[] = []
     const ids = new FeatureIds(request.ids)
     for (let next = 0, total = Number.POSITIVE_INFINITY, opened = 0; next < total; opened++) {
-      // A caller past its deadline ends the worker: its imports are opened anew where they stood.
+      // A caller past its deadline ends the worker: its imports are reopened and continue.
       if (opened > REOPENS_MAX)
         throw new Failure('invalid', { message: 'Too many features take too long to check; split the file.' })
       total = await open(shapes, { kind: 'open', import: number, ...file, from: next, skip })
@@ -86,8 +86,8 @@ export const importGeofences = (
   })
 
 /**
- * Takes features until all are done, or the worker has lost the file; answers the first that is left. The worker checks the
- * next ones while those before go into the log.
+ * Takes features until all are done, or the worker has lost the file; returns the first remaining one. The worker
+ * checks the next ones while the previous ones are appended to the log.
  */
 const take = async (
   services: ImportServices,
@@ -104,7 +104,7 @@ const take = async (
       { kind: 'next', import: number, ids: ids.from(next) },
       STEP_DEADLINE_MS,
     )
-    checking.catch(() => undefined) // reported where it is awaited, once what was checked before is in the log
+    checking.catch(() => undefined) // reported where it is awaited, after the previous features are in the log
     return checking
   }
   let next = from
@@ -119,7 +119,7 @@ const take = async (
   return next
 }
 
-/** One id for each feature in turn, good or not: however often a file is read, its features have the same ids. */
+/** One id for each feature in order, good or not: however often a file is read, its features have the same ids. */
 class FeatureIds {
   private readonly source: IdSource
   private first = 0
@@ -129,7 +129,7 @@ class FeatureIds {
     this.source = source
   }
 
-  /** Those of the features from that one on; earlier ones are not asked for again. */
+  /** Ids of features from that index on; earlier ones are not requested again. */
   from(index: number): string[] {
     this.ids = this.ids.slice(index - this.first)
     this.first = index
@@ -138,7 +138,7 @@ class FeatureIds {
   }
 }
 
-/** Answers how many features the file has. */
+/** Opens the file and returns its number of features. */
 const open = async (shapes: ShapeChecker, job: ShapeJob & { kind: 'open' }): Promise<number> => {
   const answer = await shapes.run(job.organizationId, job, OPEN_DEADLINE_MS).catch((error: unknown) => {
     if (error instanceof Failure) throw error
@@ -169,7 +169,7 @@ const append = async (
   result.rejected.push(...rejected.slice(0, REJECTED_MAX - result.rejected.length))
 }
 
-/** Answers where the log has it, or why the organization has no place for it. */
+/** Appends one geofence; returns its log position, or the reason why the quota excludes it. */
 const appendOne = async (
   { log, quotas }: ImportServices,
   { geofenceId, data, positions }: CheckedFeature,
@@ -186,13 +186,13 @@ const appendOne = async (
     return wrote
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'quota') throw error
-    // An earlier try of the same request may have made it, and taken the place.
+    // An earlier try of the same request may have created it, and used up the quota.
     const [first] = await log.read(stream, 0, 1)
     return first?.id === event.id ? { position: first.position } : { message: error.message }
   }
 }
 
-/** A copy that the worker reads too, made bit by bit. */
+/** Copies into memory that the worker shares, in chunks. */
 const shared = async (bytes: Uint8Array): Promise<SharedArrayBuffer> => {
   const copy = new SharedArrayBuffer(bytes.byteLength)
   for (let from = 0; from < bytes.byteLength; from += COPY_BYTES) {

@@ -6,15 +6,15 @@ import { FairQueue } from '../../kernel/fair-queue.ts'
 import type { ShapeAnswer, ShapeJob } from './shape-worker.ts'
 
 export interface ShapeCheckerOptions {
-  /** Jobs that may wait for the worker; over that the answer is 503. */
+  /** Jobs that may wait for the worker; beyond, the answer is 503. */
   waitingMax?: number
-  /** A shape whose check takes longer is refused. */
+  /** Shapes whose check takes longer are refused. */
   deadlineMs?: number
 }
 
-/** A deadline passes step by step: a machine that stood still used up one of them, not the worker's time. */
+/** A deadline passes in steps: a pause of the machine uses up one of them, not the worker's time. */
 const DEADLINE_STEPS = 10
-/** Files that may be in the worker's memory, one of each organization. */
+/** Most files in the worker's memory, one per organization. */
 const IMPORTS_MAX = 3
 
 interface Waiting {
@@ -24,26 +24,26 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** The check took longer than its deadline; the worker was ended, and what it held is gone. */
+/** The check exceeded its deadline; the worker was ended, and its state is lost. */
 export class DeadlinePassed extends Error {}
 
 /**
- * Judges shapes in a worker thread, so that one that is hard to judge blocks nobody and can be given up. One job at a
- * time, with organizations taking turns; a worker that passes a deadline, or dies, is replaced.
+ * Checks shapes in a worker thread, so that a slow check blocks nobody and can be aborted. One job at a time, with
+ * organizations taking turns; a worker that exceeds a deadline, or dies, is replaced.
  */
 export class ShapeChecker {
   private readonly clock: Clock
   private readonly deadlineMs: number
   private readonly queue: FairQueue<Waiting>
   private worker: Worker | undefined
-  /** The worker has loaded: from then on deadlines run. */
+  /** The worker has loaded: deadlines run only from then on. */
   private isReady = false
   private current: { waiting: Waiting; cancelDeadline: () => void } | undefined
   private isClosed = false
   private importsBegun = 0
-  /** Never refused, and before all others: a file that stays open takes memory for ever. */
+  /** Never refused, and first in line: a file left open would take memory for ever. */
   private readonly closings: Waiting[] = []
-  /** The organizations whose files are open. */
+  /** Organizations with open files. */
   private readonly importing = new Set<string>()
 
   constructor(clock: Clock, { waitingMax = 256, deadlineMs = 2_000 }: ShapeCheckerOptions = {}) {
@@ -52,7 +52,7 @@ export class ShapeChecker {
     this.queue = new FairQueue(waitingMax)
   }
 
-  /** @throws Failure invalid with the reason and the path in the body, or when judging takes too long; overloaded. */
+  /** @throws Failure invalid with the reason and the path in the body, or if checking takes too long; overloaded. */
   async assertValid(organizationId: string, shape: ShapeInput): Promise<void> {
     const answer = await this.run(organizationId, { kind: 'validate', shape }).catch((error: unknown) => {
       if (error instanceof DeadlinePassed) throw invalid('/geometry', 'takes too long to check; make it simpler')
@@ -62,7 +62,7 @@ export class ShapeChecker {
     throw invalid(`${'type' in shape ? '/geometry' : ''}${answer.error.path}`, answer.error.message)
   }
 
-  /** Lends the worker to an import, under a number that no other one has. @throws Failure overloaded */
+  /** Lends the worker to an import, under a unique number. @throws Failure overloaded */
   async withImport<Result>(organizationId: string, run: (number: number) => Promise<Result>): Promise<Result> {
     if (this.importing.has(organizationId)) throw busy('An import of this organization is under way; try again later.')
     if (this.importing.size >= IMPORTS_MAX)
@@ -106,7 +106,7 @@ export class ShapeChecker {
     if (waiting === undefined) return
     const worker = (this.worker ??= this.startWorker())
     this.current = { waiting, cancelDeadline: () => undefined }
-    // A worker that idles does not keep the process alive.
+    // An idle worker does not keep the process alive.
     worker.ref()
     if (this.isReady) this.startDeadline(worker)
     try {

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads'
 import { type ShapeError, validateShape } from '../../geo/validate-shape.ts'
 import { type ImportRequest, type ImportStep, OpenImport } from './import-features.ts'
 
-/** What the worker is asked, one at a time. */
+/** Jobs of the worker, one at a time. */
 export type ShapeJob =
   | { kind: 'validate'; shape: unknown }
   | ({ kind: 'open'; import: number } & ImportRequest)
@@ -12,7 +12,7 @@ export type ShapeJob =
 export type ShapeAnswer =
   | { error?: ShapeError }
   | { opened: { features: number } | { error: string } }
-  /** Lost: the worker that had it was ended. */
+  /** Lost: the worker that held the import was ended. */
   | { step: ImportStep | 'lost' }
   | { closed: true }
 

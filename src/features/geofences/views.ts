@@ -5,7 +5,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import type { GeofenceValues } from './events.ts'
 
-/** Rows of geofences without what is large, so that lists are quick. */
+/** Rows of geofences without large members, so that lists are quick. */
 export const GEOFENCES: TableDeclaration = {
   name: 'geofences',
   version: 1,
@@ -14,14 +14,14 @@ export const GEOFENCES: TableDeclaration = {
   text: ['name'],
 }
 
-/** What the quota of an organization's positions is called: the sum over its geofences. */
+/** Quota name of an organization's positions: the sum over its geofences. */
 export const POSITIONS = 'geofencePositions'
 
-/** Where each one is, and its attributes. */
+/** Geometry and attributes of each geofence. */
 export const GEOFENCE_DETAILS: TableDeclaration = { name: 'geofence_details', version: 1 }
 
 /**
- * The box around each geofence, for views of a part of the map: kept in memory by processes that answer, which follow it
+ * Bounding box of each geofence, for views of a part of the map: API processes keep them in memory and follow changes
  * by `position`. A deleted one leaves a row without a box until all of them have noticed.
  */
 export const GEOFENCE_BOXES: TableDeclaration = { name: 'geofence_boxes', version: 1, range: ['position'] }
@@ -49,7 +49,7 @@ export interface GeofenceRow extends Row {
   isActive: boolean
 }
 
-/** The members of a geofence that a row of `geofences` does not have. */
+/** Members of a geofence that rows of `geofences` lack. */
 export const DETAIL_MEMBERS = ['geometry', 'center', 'radius', 'width', 'attributes'] as const
 
 /** A shape as the members of a geofence's body. */
@@ -61,7 +61,7 @@ export const detailsOf = ({ shape, attributes }: Pick<GeofenceValues, 'shape' | 
   ...(attributes === undefined ? {} : { attributes }),
 })
 
-/** Rows completed with where they are; those that say it, and those that are gone meanwhile, stay as they are. */
+/** Adds details to rows; rows that have them already, or were deleted meanwhile, stay as they are. */
 export const withDetails = async (
   tables: Pick<TableStore, 'getMany'>,
   organizationId: string,

@@ -14,7 +14,7 @@ import { MAKE_HUB } from './processes.ts'
 
 const HUBS_MAX = 500
 
-/** Hubs; one that is made by somebody who sees some hubs only comes into their list. */
+/** Hubs; one created by a user who sees only some hubs is added to that user's list. */
 export const hubRoutes = (services: ResourceServices): Route[] => {
   const writer = hub.writer(services)
   return hub.routes(services, {
@@ -31,7 +31,7 @@ export const hubRoutes = (services: ResourceServices): Route[] => {
   })
 }
 
-/** @throws Failure invalid for a caller with as many hubs as a list holds, quota, conflict for an id that is taken */
+/** @throws Failure invalid if the caller's list of hubs is full, quota, conflict if the id is taken */
 const makeOwn = async (
   services: ResourceServices,
   writer: ResourceWriter,
@@ -53,13 +53,13 @@ const makeOwn = async (
     }),
   }))
   if (repeat !== undefined) return repeat
-  // A repeat of the same finds it theirs; it must not even reveal that another's hub is there.
+  // A repeated request finds its own hub; another's hub must not even be revealed.
   const hubIds = await hubsOf(services.log, userId)
   const made = await writer.create({ ...origin, caller: { ...origin.caller, hubIds } }, { ...values, _id: hubId })
   return { ...made, wrote: wrote ?? made.wrote }
 }
 
-/** The list of hubs of a user as it is now. */
+/** Current list of hubs of a user. */
 const hubsOf = async (log: Pick<EventLog, 'read'>, userId: string): Promise<string[]> => {
   const [last] = await log.read(`user-${userId}`, 'end', 1, 'backwards')
   return last === undefined ? [] : ((decodeJson<ResourceData>(last.data).values.hubId ?? []) as string[])

@@ -4,9 +4,9 @@ import type { ProcessKey } from '../../kit/commands/process.ts'
 export interface MakeHubData {
   hubId: string
   values: JsonObject
-  /** In whose list of hubs it comes. */
+  /** User whose list of hubs it joins. */
   userId: string
 }
 
-/** About the hub: somebody who sees some hubs only makes one, and has it. */
+/** Process of a hub: a user who sees only some hubs creates one, and gets to see it. */
 export const MAKE_HUB: ProcessKey<MakeHubData> = { name: 'make-hub' }

@@ -15,21 +15,21 @@ import { UnverifiedMails } from './links/unverified-mails.ts'
 import { user } from './users/user.ts'
 
 export interface IdentityConfig {
-  /** Sign-up is open to anybody, only while there is no organization, or to nobody. */
+  /** `open`: anybody may sign up; `first`: only while there is no organization; `closed`: nobody. */
   signup: 'open' | 'first' | 'closed'
-  /** Sign-ups an hour from one network address. */
+  /** Sign-ups per hour from one network address. */
   signupsPerAddress: number
-  /** Organizations that one identity may make. */
+  /** Organizations that one identity may create. */
   organizationsPerUser: number
-  /** Life of a token. */
+  /** Lifetime of a token. */
   tokenTtlMs: number
-  /** What clients call this service by. */
+  /** Public address of this service. */
   publicUrl: string
 }
 
 export type IdentityServices = ResourceServices & Pick<Services, 'clock' | 'logger' | 'files'>
 
-/** What the routes of this feature share. */
+/** Shared context of this feature's routes. */
 export interface IdentityContext {
   services: IdentityServices
   config: IdentityConfig

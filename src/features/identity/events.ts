@@ -9,13 +9,13 @@ export const IDENTITY = {
   membershipEnded: 'membershipEnded',
   organizationAccessed: 'organizationAccessed',
   organizationFounded: 'organizationFounded',
-  /** The organization that they made is gone, or never came to be. */
+  /** An organization that they created was deleted, or never completed. */
   foundingEnded: 'foundingEnded',
   passwordChanged: 'passwordChanged',
   emailChanged: 'emailChanged',
-  /** The owner followed a link that was mailed to the address, or signed in with it elsewhere. */
+  /** The owner followed a link mailed to the address, or signed in with it elsewhere. */
   emailVerified: 'emailVerified',
-  /** In logs of before sessions; now in theirs. */
+  /** Only in older logs; now in the stream of sessions. */
   tokenRevoked: 'tokenRevoked',
   linkIssued: 'linkIssued',
   linkFollowed: 'linkFollowed',
@@ -25,16 +25,16 @@ export const IDENTITY = {
   factorRemoved: 'secondFactorRemoved',
   recoveryCodesReplaced: 'recoveryCodesReplaced',
   recoveryCodeUsed: 'recoveryCodeUsed',
-  /** Changes nothing: the log refuses decisions on what stood before. */
+  /** Changes nothing: makes the log refuse decisions on older state. */
   fenced: 'identityFenced',
 } as const
 
-/** Times are RFC 3339. A password is only ever here as its argon2id hash. */
+/** Times are RFC 3339. Passwords appear only as argon2id hashes. */
 export interface IdentityCreated {
   email: string
   name: string
   passwordHash: string
-  /** The organization where the identity was first created. */
+  /** Organization in which the identity was first created. */
   originOrganizationId: string
   at: string
 }
@@ -55,7 +55,7 @@ export interface OrganizationAccessed {
   at: string
 }
 
-/** Also of the end of a founding. */
+/** Also used for the end of a founding. */
 export interface OrganizationFounded {
   organizationId: string
   at: string
@@ -63,14 +63,14 @@ export interface OrganizationFounded {
 
 export interface PasswordChanged {
   passwordHash: string
-  /** The organization whose administrator set it: it opens that one alone; null: all of them. Left out when users change their own. */
+  /** Organization whose administrator set it, the only one it opens; null: all. Absent if users change their own. */
   opensOnly?: string | null
   at: string
 }
 
 export interface EmailChanged {
   email: string
-  /** The organization whose administrator changed it: those that the person was in besides stay closed. */
+  /** Organization whose administrator changed it: the person's other organizations stay closed. */
   bindsTo?: string
   at: string
 }
@@ -80,10 +80,10 @@ export interface EmailVerified {
   at: string
 }
 
-/** A secret that counts once a code of it was given. */
+/** A secret that becomes effective with its first valid code. */
 export interface FactorOffered {
   factorId: string
-  /** The secret of the codes, encrypted. */
+  /** Secret of the codes, encrypted. */
   sealedSecret: string
   expiresAt: string
   at: string
@@ -97,7 +97,7 @@ export interface FactorConfirmed {
 }
 
 export interface FactorRemoved {
-  /** The organization whose administrator did it: the password opens that one alone from then on. */
+  /** Organization whose administrator did it: from then on the only one that the password opens. */
   opensOnly?: string
   at: string
 }
@@ -115,18 +115,17 @@ export interface RecoveryCodeUsed {
 export const SESSION_STREAMS = 'sessions-'
 export const SESSION = { began: 'sessionBegan', ended: IDENTITY.tokenRevoked } as const
 
-/** A token was issued. */
 export interface SessionBegan {
   jti: string
   organizationId: string
   userId: string
-  /** The client's. */
+  /** Address of the client. */
   address: string
-  /** Another service said who it is; no password was given. */
+  /** Another service identified the person; no password was given. */
   isByProvider?: boolean
-  /** The session of a browser, kept by a cookie: tokens are issued for it. */
+  /** Browser session, kept by a cookie: tokens are issued for it. */
   isBrowser?: boolean
-  /** The session of a browser that the token was issued for, and ends with. */
+  /** Browser session that the token was issued for, and ends with. */
   browserId?: string
   expiresAt: string
   at: string
@@ -136,39 +135,39 @@ export interface TokenRevoked {
   jti: string
   organizationId: string
   userId: string
-  /** When the token would have ended. */
+  /** Natural expiry of the token. */
   expiresAt: string
-  /** How long sockets that were opened with it stay open. */
+  /** How long sockets opened with it stay open. */
   graceMs: number
   at: string
 }
 
 /**
- * What a link that is mailed is for: `reopening` ends what a password that an administrator set leaves closed,
- * `emailChange` goes to the new address; `emailUndo` goes to the old one, follows from an `emailChange` and is never issued.
+ * Purpose of a mailed link: `reopening` opens what a password set by an administrator leaves closed, `emailChange` goes
+ * to the new address; `emailUndo` goes to the old one, follows from an `emailChange` and is never issued.
  */
 export type LinkKind = 'invitation' | 'verification' | 'reset' | 'reopening' | 'emailChange' | 'emailUndo'
 
-/** A link that is to be mailed. Its secret follows from the ids and the keyring, so it stands nowhere. */
+/** A link to be mailed. Its secret is derived from the ids and the keyring, so it is not stored. */
 export interface LinkIssued {
   linkId: string
   kind: LinkKind
-  /** Address that it is mailed to. */
+  /** Address of the mail. */
   email: string
-  /** For an invitation the one invited to, otherwise the one where it was asked for. */
+  /** For an invitation the inviting organization, otherwise the one where it was requested. */
   organizationId?: string
   userId?: string
-  /** The user who asked for it, where that is somebody else. */
+  /** User who requested it for somebody else. */
   askedBy?: string
   /** For an e-mail that an administrator chose: followed without the owner's password, it opens this organization alone. */
   bindsTo?: string
-  /** Whether its mail may go was decided before it was issued. */
+  /** Whether the mail limit was checked before issue. */
   isCounted?: boolean
-  /** The operator of the installation hands it over: it is not mailed. */
+  /** Handed over by the operator of the installation, not mailed. */
   isHandedOver?: boolean
-  /** Following it removes the second factor with the password. */
+  /** Following it removes both the second factor and the password. */
   endsFactor?: boolean
-  /** A reopening that is due since an administrator took the second factor off, not the password. */
+  /** A reopening because an administrator removed the second factor, not the password. */
   isForFactor?: boolean
   expiresAt: string
   at: string
@@ -176,18 +175,18 @@ export interface LinkIssued {
 
 export interface LinkFollowed {
   linkId: string
-  /** Tells apart the command that followed it, and its repetition, from others. */
+  /** Identifies the command that followed it, and its repetition. */
   useId: string
   at: string
 }
 
-/** Streams of those who forgot their password, one for each address, whether anybody has it or not. */
+/** Streams of forgotten passwords, one per address, whether or not anybody has it. */
 export const FORGOTTEN_STREAMS = 'forgotten-'
 
 export const PASSWORD_FORGOTTEN = 'passwordForgotten'
 
 export interface PasswordForgotten {
-  /** The address as it was typed, encrypted. */
+  /** Address as typed, encrypted. */
   sealedEmail: string
   at: string
 }

@@ -6,9 +6,9 @@ import type { FactorCommand, FactorState } from './second-factor/second-factor.t
 export interface Membership {
   organizationId: string
   userId: string
-  /** The address under which it began or its invitation was accepted, and how many changes of it there had been. */
+  /** Address under which it began or its invitation was accepted, and the number of changes until then. */
   since?: { email: string; moves: number }
-  /** The address that it belongs to: it was brought away from this one by an undone change. Closed under any other. */
+  /** Address that it was joined under, which an undone change took away. Closed under any other. */
   onlyFor?: string
 }
 
@@ -17,42 +17,42 @@ export interface IdentityState extends FactorState, FoundingState {
   email: string
   name: string
   passwordHash: string
-  /** The only organization that the password opens, since somebody else set it; absent for all of them. */
+  /** Only organization that the password opens, since somebody else set it; absent if it opens all. */
   opensOnly?: string
   originOrganizationId: string
-  /** The organizations that are open since an administrator changed the e-mail; absent for all of them. No new password opens others. */
+  /** Organizations still open after an administrator changed the e-mail, also for new passwords; absent for all. */
   boundTo?: readonly string[]
-  /** Its owner has shown that `email` is theirs. */
+  /** Whether the owner has proved that `email` is theirs. */
   isVerified: boolean
-  /** How often `email` changed. */
+  /** Number of changes of `email`. */
   moves: number
-  /** How many proofs there were: whatever was begun under another number has ended. */
+  /** Number of proofs: anything begun under another number has ended. */
   proofs: number
   links: readonly Link[]
   /** Oldest first. */
   memberships: readonly Membership[]
-  /** Organizations that a token was issued for, the most recent one last. */
+  /** Organizations that tokens were issued for, most recent last. */
   accessed: readonly string[]
 }
 
 export type IdentityCommand =
   | ({ type: 'create'; membership?: Membership } & IdentityCreated)
-  /** `insteadOf`: a user that is no more, whose place it takes. */
+  /** `insteadOf`: a former user that it replaces. */
   | { type: 'addMembership'; membership: Membership; insteadOf?: string; at: string }
   | { type: 'endMembership'; organizationId: string; userId: string; at: string }
   | { type: 'access'; organizationId: string; at: string }
   | ({ type: 'changePassword'; passwordHash: string; opensOnly?: string; at: string } & Since)
-  /** Another service vouches for the address; one changed since stays unverified. */
+  /** Another service vouches for the address; if it was changed since, it stays unverified. */
   | { type: 'verifyEmail'; email: string; passwordHash?: string; at: string }
   | ({ type: 'issueLink'; link: LinkIssued; at: string } & Since)
   | { type: 'cancelEmailChange'; at: string }
   | FollowLink
   | (FactorCommand & Since)
   | FoundingCommand
-  /** Nobody is left to be: nothing happens while they are in an organization. */
+  /** Has no effect while they are in an organization. */
   | { type: 'forget'; at: string }
 
-/** Decided on the identity as it was after `proofs` proofs: one more refuses it. */
+/** Decided after `proofs` proofs: refused if there has been another. */
 interface Since {
   proofs?: number
 }
@@ -62,9 +62,9 @@ export interface FollowLink {
   linkId: string
   kinds: readonly LinkKind[]
   useId: string
-  /** Makes it the password of all organizations; unverified people have to set one. */
+  /** Becomes the password of all organizations; unverified people have to set one. */
   passwordHash?: string
-  /** The follower of the link gave the password that the owner chose. */
+  /** The person following the link gave the password that the owner chose. */
   isOwner?: boolean
   at: string
 }

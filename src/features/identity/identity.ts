@@ -77,14 +77,14 @@ const evolved = (state: IdentityState, fact: Fact): IdentityState => {
       }
     }
     case IDENTITY.passwordChanged: {
-      // Changing a password that somebody else set opens nothing more.
+      // Changing a password that somebody else set opens no further organizations.
       const { passwordHash, opensOnly = state.opensOnly } = fact.data as PasswordChanged
       const links = isOwn(fact.data as PasswordChanged) ? state.links : state.links.filter(outlivesPassword)
       return { ...state, passwordHash, opensOnly: opensOnly ?? undefined, links, offered: undefined }
     }
     case IDENTITY.emailChanged: {
       const { email, bindsTo } = fact.data as EmailChanged
-      // Links were mailed to the address before.
+      // Links were mailed to the previous address.
       const links = leftBehind(state.links, state).filter(outlivesProof)
       return { ...state, email, moves: state.moves + 1, isVerified: false, boundTo: boundBy(state, bindsTo), links }
     }
@@ -116,7 +116,7 @@ const evolvedLinks = (state: IdentityState, fact: Fact): IdentityState => {
   }
 }
 
-/** An organization that invited the address as it is now is open to the reader of its mail. */
+/** An organization that invited the present address is open to the reader of its mail. */
 const accepted = (state: IdentityState, { organizationId = '' }: Link): IdentityState => {
   const { boundTo, email, moves } = state
   return {
@@ -130,7 +130,7 @@ const accepted = (state: IdentityState, { organizationId = '' }: Link): Identity
   }
 }
 
-/** Organizations that the password opens, oldest membership first: its setter learns nothing of the others. */
+/** Organizations that the password opens, oldest membership first: whoever set it learns nothing of the others. */
 export const openMemberships = ({
   memberships,
   opensOnly,
@@ -144,7 +144,7 @@ export const openMemberships = ({
       !isOfAnother(membership, email),
   )
 
-/** Organizations that the password opens, in the order in which a login tries them: the most recently accessed first, then the oldest memberships. */
+/** Organizations that the password opens, in order of login: most recently accessed first, then oldest memberships. */
 export const loginOrder = (state: IdentityState): Membership[] => {
   const { accessed } = state
   const open = openMemberships(state)
@@ -226,7 +226,7 @@ const decideExisting = (command: Exclude<IdentityCommand, { type: 'create' }>, s
   }
 }
 
-/** @throws Failure not_found for an invitation of somebody who is no member any more. */
+/** @throws Failure not_found for an invitation of a person who is no longer a member. */
 const issued = (link: LinkIssued, { links, memberships }: IdentityState): Fact[] => {
   const { kind, linkId, userId } = link
   if (kind === 'invitation' && !memberships.some((membership) => membership.userId === userId))
@@ -236,17 +236,17 @@ const issued = (link: LinkIssued, { links, memberships }: IdentityState): Fact[]
 
 const isOwn = ({ opensOnly }: PasswordChanged): boolean => opensOnly === undefined
 
-/** Whether a link is still good once an administrator has set a password: what somebody began themselves may be a thief's. */
+/** Whether a link survives an administrator setting a password: links requested by the person may be a thief's. */
 const outlivesPassword = (link: Link): boolean =>
   outlivesProof(link) || (link.kind === 'emailChange' && link.askedBy !== undefined)
 
 const isPendingChange = ({ kind, useId }: Link): boolean => kind === 'emailChange' && useId === undefined
 
-/** The reader of mail at an address that an administrator chose may be the administrator. */
+/** The reader of mail at an address set by an administrator may be that administrator. */
 const boundBy = ({ boundTo }: IdentityState, bindsTo: string | undefined): readonly string[] | undefined =>
   bindsTo === undefined ? boundTo : (boundTo?.filter((organizationId) => organizationId === bindsTo) ?? [bindsTo])
 
-/** @throws Failure invalid for a link that cannot be followed, and without a password where one must be set. */
+/** @throws Failure invalid for a link that cannot be followed, or if a required password is missing. */
 const followed = ({ linkId, kinds, useId, passwordHash, isOwner, at }: FollowLink, state: IdentityState): Fact[] => {
   const link = state.links.find((one) => one.linkId === linkId)
   if (link?.useId === useId) return []

@@ -7,7 +7,7 @@ import { OWNER, type OwnerEvent } from './events.ts'
 
 type OwnersCommand = { type: 'add' | 'remove'; userId: string; at: string }
 
-/** The active owners of an organization; a stream of their own, so that two who leave at the same time cannot both be the last but one. */
+/** Active owners of an organization; in one stream, so that two who leave at the same time cannot both be the last. */
 export const owners: Decider<ReadonlySet<string>, OwnersCommand> = {
   initial: new Set(),
   decide: ({ type, userId, at }, state) => {
@@ -27,7 +27,7 @@ export const owners: Decider<ReadonlySet<string>, OwnersCommand> = {
   },
 }
 
-/** @throws Failure conflict when the last owner would go. */
+/** @throws Failure conflict if the last owner would leave. */
 export const changeOwners = async (
   log: EventLog,
   organizationId: string,

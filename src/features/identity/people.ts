@@ -22,10 +22,10 @@ export interface Person {
   state: IdentityState
 }
 
-/** Identities, read from their own streams: a login never waits for a read model. Each has an e-mail that nobody else has. */
+/** Identities, read from their own streams: a login never waits for a read model. Their e-mails are unique. */
 export class People implements ClaimOwners {
   private readonly services: Pick<Services, 'log' | 'keyring'>
-  /** The first person to sign up, for ever. */
+  /** Claim of the first person to sign up, permanent. */
   private readonly first: UniqueClaim
 
   constructor(services: Pick<Services, 'log' | 'keyring'>) {
@@ -38,7 +38,7 @@ export class People implements ClaimOwners {
     const owner = await claimOwner(this.services.log, this.claimOf(email))
     if (owner === undefined) return undefined
     const person = await this.load(owner)
-    // A claim may name an identity that is not there yet, or never will be.
+    // A claim may name an identity that does not exist yet, or never will.
     return person !== undefined && normalizeKey(person.state.email) === normalizeKey(email) ? person : undefined
   }
 
@@ -47,21 +47,21 @@ export class People implements ClaimOwners {
     return state.exists ? { identityId, state } : undefined
   }
 
-  /** @throws Failure not_found, key_in_use when somebody has the e-mail. */
+  /** @throws Failure not_found, key_in_use if the e-mail is taken. */
   async command(identityId: string, command: IdentityCommand, context: CommandContext): Promise<Wrote | undefined> {
     const taker = new ClaimTaker(this.services.log, identityId, this, context)
     return this.handle(identityId, command, context, taker)
   }
 
-  /** Whether somebody signed up before, even if deleted since. */
+  /** Whether anybody has signed up before, even if deleted since. */
   async hasFirst(): Promise<boolean> {
     const owner = await claimOwner(this.services.log, this.first)
     return owner !== undefined && (await this.ask(owner, this.first)).holds
   }
 
   /**
-   * Creates the identity of somebody who signs up, and notes whether they are the first; with `firstOnly` nobody else may.
-   * @throws Failure key_in_use when somebody has the e-mail, not_available for anybody who is not the first.
+   * Creates the identity of a sign-up, and claims to be the first; with `firstOnly` nobody else may.
+   * @throws Failure key_in_use if the e-mail is taken, not_available for anybody but the first.
    */
   async signUp(
     identityId: string,
@@ -131,7 +131,7 @@ export const signupClosed = (): Failure =>
     message: 'Signing up is closed on this server; ask for an invitation.',
   })
 
-/** Whether there ever was such an identity, deleted or not. */
+/** Whether the identity ever existed, deleted or not. */
 const everCreated: Decider<boolean, never> = {
   initial: false,
   decide: () => [],

@@ -4,66 +4,65 @@ import type { Change } from '../../kit/resource/writes.ts'
 import type { LinkIssued, LinkKind } from './events.ts'
 import type { FactorCommand } from './second-factor/second-factor.ts'
 
-/** The commands of this feature that write several streams: what each is going to write, decided before it begins. */
+/** Data of this feature's commands that write several streams: each one's writes, decided before it begins. */
 
 export interface FoundOrganizationData {
   name: string
   settings?: JsonObject
-  /** Bodies with their `_id`. */
+  /** Bodies including their `_id`. */
   hubs: readonly JsonObject[]
   /** `key` for the predefined ones. */
   roles: readonly { _id: string; key?: string; name: string; permissions: readonly string[] }[]
-  /** Flows that are copied, each as it was at a version; `key` of a default one. */
+  /** Copied flows, each at a version; `key` of a default one. */
   flows?: readonly { _id: string; flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string; roleId: string }
-  /** Limit of organizations that one person may make. */
+  /** Limit of organizations that one person may create. */
   organizationsMax: number
-  /** For somebody who has no identity yet. */
+  /** For a person without an identity. */
   signUp?: { passwordHash: string; firstOnly: boolean; link: LinkIssued }
 }
 
-/** About the organization. */
+/** Process of the organization. */
 export const FOUND_ORGANIZATION: ProcessKey<FoundOrganizationData> = { name: 'found-organization' }
 
 export interface CreateUserData {
   userId: string
   identityId: string
-  /** The fields of the user. */
   values: JsonObject
   isOwner: boolean
   teamIds: readonly string[]
-  /** For a person without identity. */
+  /** For a person without an identity. */
   create?: { email: string; name: string; passwordHash: string }
-  /** For a person who is to accept by a mailed link. */
+  /** For a person who accepts by a mailed link. */
   link?: LinkIssued
-  /** A user that was begun or deleted and never came to its end, whose membership this one takes. */
+  /** A user whose creation or deletion was never completed, and whose membership this one takes over. */
   insteadOf?: string
 }
 
-/** About the user, as those below. */
+/** Process of the user, like those below. */
 export const CREATE_USER: ProcessKey<CreateUserData> = { name: 'create-user' }
 
 export interface ChangeUserData {
   userId: string
   identityId: string
   change: Pick<Change, 'kind' | 'body'>
-  /** The version that the change was decided on. */
+  /** Version that the change was decided on. */
   version: number
-  /** The fields of `change` as they were. */
+  /** Previous values of the fields of `change`. */
   before: JsonObject
   owners?: 'add' | 'remove'
-  /** Mailed to the e-mail that is to be theirs. */
+  /** Mailed to the new e-mail. */
   emailLink?: LinkIssued
-  /** The change that is pending ends. */
+  /** Cancels the pending change of the e-mail. */
   cancelsEmail?: boolean
-  /** Proofs of the identity when its owner gave their password: one more since then refuses the change. */
+  /** Number of the identity's proofs when its owner gave their password: another one since then refuses the change. */
   proofs?: number
   joined: readonly string[]
   left: readonly string[]
   passwordHash?: string
-  /** The session of users who change their own password: every other one ends. */
+  /** Session of users who change their own password: all others end. */
   keeps?: string
-  /** The organization that the password opens alone, where an administrator set it, and the link that opens the others again. */
+  /** The only organization that a password set by an administrator opens, and the link that opens the others again. */
   opensOnly?: string
   reopeningLink?: LinkIssued
 }
@@ -75,9 +74,9 @@ export interface AcceptInvitationData {
   identityId: string
   linkId: string
   useId: string
-  /** Hash of the new password, for a person who had none or was not verified. */
+  /** Hash of the new password, for a person without one or not verified. */
   passwordHash?: string
-  /** Name of the user from now on. */
+  /** New name of the user. */
   name: string
   email: string
   isOwner: boolean
@@ -92,34 +91,34 @@ export interface FollowLinkData {
   useId: string
   passwordHash?: string
   isOwner?: boolean
-  /** The e-mail that is theirs from now on. */
+  /** New e-mail. */
   email?: string
 }
 
-/** About the identity. */
+/** Process of the identity. */
 export const FOLLOW_LINK: ProcessKey<FollowLinkData> = { name: 'follow-link' }
 
 export interface VerifyAddressData {
   identityId: string
-  /** Theirs, as another service says. */
+  /** Address of the person, according to another service. */
   email: string
   /** Hash of a password that nobody knows. */
   passwordHash: string
 }
 
-/** About the identity. */
+/** Process of the identity. */
 export const VERIFY_ADDRESS: ProcessKey<VerifyAddressData> = { name: 'verify-address' }
 
 export interface ChangeFactorData {
   identityId: string
   change: Extract<FactorCommand, { type: 'confirmFactor' | 'removeFactor' }>
-  /** The session of users who change their own factor: every other one ends. */
+  /** Session of users who change their own factor: all others end. */
   keeps?: string
-  /** What opens the organizations again that an administrator's removal closes. */
+  /** Link that opens the organizations closed by an administrator's removal again. */
   reopeningLink?: LinkIssued
 }
 
-/** About the identity. */
+/** Process of the identity. */
 export const CHANGE_FACTOR: ProcessKey<ChangeFactorData> = { name: 'change-second-factor' }
 
 export interface DeleteUserData {
@@ -127,11 +126,11 @@ export interface DeleteUserData {
   identityId: string
   isOwner: boolean
   expectedVersion?: number
-  /** Nothing of them is to be left. */
+  /** Erases the person entirely. */
   erase?: {
-    /** Trackers that are their phones, with where they have been. */
+    /** Trackers that are their phones, with their location history. */
     phoneIds: readonly string[]
-    /** Where it is noted that they forgot their password. */
+    /** Stream of their forgotten password. */
     forgotten: string
   }
 }
@@ -140,5 +139,5 @@ export const DELETE_USER: ProcessKey<DeleteUserData> = { name: 'delete-user' }
 
 export type EraseOrganizationData = Record<string, never>
 
-/** About the organization. */
+/** Process of the organization. */
 export const ERASE_ORGANIZATION: ProcessKey<EraseOrganizationData> = { name: 'erase-organization' }

@@ -5,24 +5,24 @@ import type { IdentityState } from './identity-state.ts'
 import type { Link } from './links/links.ts'
 import { removal } from './second-factor/second-factor.ts'
 
-/** What somebody shows who reads the mail of an address, or for whom a provider of sign-ins vouches. */
+/** Proof of a person who reads the mail of an address, or for whom a sign-in provider vouches. */
 export interface Shown {
-  /** The address that is theirs; another one than before replaces that. */
+  /** Proved address; it replaces a different one. */
   email: string
-  /** Set by a mailed link, or drawn for somebody who signs in elsewhere: it opens all organizations. */
+  /** Set by a mailed link, or random for a person who signs in elsewhere: it opens all organizations. */
   passwordHash?: string
-  /** The organization whose administrator chose the address. */
+  /** Organization whose administrator chose the address. */
   bindsTo?: string
-  /** Takes the second factor off, no matter who set it up. */
+  /** Removes the second factor, no matter who set it up. */
   endsFactor?: boolean
   at: string
 }
 
 /**
- * The facts of a proof: the first verification of an address, or a password that is set by a mailed link. Of an address
- * that is verified, shown without a new password, there are none. What was begun before ends with them: links, a second
- * factor that may be somebody else's, and (by `endedByProof`) all that counts proofs. Sessions and what users show are ended
- * by the steps of processes/proof.ts.
+ * Facts of a proof: the first verification of an address, or a password set by a mailed link. A verified address
+ * without a new password yields none. Everything begun before ends with them: links, a second factor that may be
+ * somebody else's, and (by `endedByProof`) all that counts proofs. Sessions and users' other state are ended by the
+ * steps of processes/proof.ts.
  */
 export const prove = (
   { email, passwordHash, bindsTo, endsFactor = false, at }: Shown,
@@ -41,18 +41,18 @@ export const prove = (
     })
   if (!state.isVerified || email !== state.email)
     facts.push({ type: IDENTITY.emailVerified, data: { email, at } satisfies EmailVerified })
-  // A factor that may be somebody else's would keep the owner out.
+  // Somebody else's factor would lock the owner out.
   const isForeign = !state.isVerified || (passwordHash !== undefined && state.factor?.isShared === true)
   if (state.factor !== undefined && (isForeign || endsFactor)) facts.push(removal({ at }))
   return facts
 }
 
-/** Whether a fact is the proof, or part of one: also in logs of before proofs ended anything. */
+/** Whether a fact is a proof or part of one: also in logs from before proofs ended anything. */
 export const isProof = ({ type, data }: Fact, state: Pick<IdentityState, 'email' | 'isVerified'>): boolean =>
   (type === IDENTITY.passwordChanged && (data as PasswordChanged).opensOnly === null) ||
   (type === IDENTITY.emailVerified && !state.isVerified && (data as EmailVerified).email === state.email)
 
-/** The identity without what was begun before a proof; commands with the earlier number of proofs are refused. */
+/** The identity without anything begun before a proof; commands with the earlier number of proofs are refused. */
 export const endedByProof = (state: IdentityState): IdentityState => ({
   ...state,
   links: state.links.filter(outlivesProof),
@@ -60,13 +60,13 @@ export const endedByProof = (state: IdentityState): IdentityState => ({
   proofs: state.proofs + 1,
 })
 
-/** Invitations are others' to end, and a link that brings an address back must outlive a takeover. */
+/** Only others end invitations, and an undo link must outlive a takeover. */
 export const outlivesProof = ({ kind, useId }: Link): boolean =>
   useId !== undefined || kind === 'invitation' || kind === 'emailUndo'
 
 /**
- * Refuses what was decided on before a proof.
- * @throws Failure unauthenticated where there was one since; `proofs` is the number of them then, absent for what may come later.
+ * Refuses decisions made before a proof.
+ * @throws Failure unauthenticated if there was one since; `proofs`: their number then, absent for later decisions.
  */
 export const assertSameProofs = (proofs: number | undefined, state: Pick<IdentityState, 'proofs'>): void => {
   if (proofs !== undefined && proofs !== state.proofs) throw new Failure('unauthenticated')

@@ -1,10 +1,10 @@
 import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
 import type { IdentityContext } from './context.ts'
 
-/** What serves once, until it would have ended: states and codes of sign-ins elsewhere, challenges, codes of second factors. */
+/** Used single-use values until they expire: states and codes of external sign-ins, challenges, factor codes. */
 export const SIGN_INS_USED: TableDeclaration = { name: 'sign-ins-used', version: 1, lives: 'row' }
 
-/** Notes that something that serves once is used, on all nodes; false when it was before. `expiresAt` in ms since the epoch. */
+/** Marks a single-use value as used, on all nodes; false if it already was. `expiresAt` in ms since the epoch. */
 export const isFirstUse = async (
   { services: { tables } }: Pick<IdentityContext, 'services'>,
   id: string,

@@ -2,10 +2,10 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { hasAllHubs, type PermissionDetail, type UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
-/** The read model of what tokens may do. */
+/** Read model for authorizing tokens. */
 export const ACCESS = 'access'
 
-/** What a token needs to know at each call, by organization and user. */
+/** Data needed to authorize a token at each call, by organization and user. */
 export const ACCESS_USERS: TableDeclaration = {
   name: 'access-users',
   version: 1,
@@ -35,21 +35,21 @@ export type AccessRoleRow = {
 export const ACCESS_IDENTITIES: TableDeclaration = { name: 'access-identities', version: 2, isShared: true }
 
 export type AccessIdentityRow = {
-  /** The address that its owner has shown to be theirs. */
+  /** Address that its owner has verified. */
   verifiedEmail?: string
   hasSecondFactor?: boolean
 }
 
-/** Organizations that ask for a second factor, each in its own scope. */
+/** Organizations that require a second factor, each in its own scope. */
 export const ACCESS_ORGANIZATIONS: TableDeclaration = { name: 'access-organizations', version: 2 }
 
 export type AccessOrganizationRow = {
-  /** From when on, ms since the epoch; absent where it was asked for before there was such a day. */
+  /** Start of the requirement, ms since the epoch; absent if it began before such dates existed. */
   fromMs?: number
 }
 
 /**
- * Revoked tokens by organization and `jti`, until they would have ended or their user is gone. They live with the users: no
+ * Revoked tokens by organization and `jti`, until they expire or their user is deleted. Stored with the users: no
  * engine loses them and keeps those.
  */
 export const REVOCATIONS: TableDeclaration = { name: 'revocations', version: 3, equality: ['userId'] }
@@ -59,14 +59,14 @@ export type RevocationRow = {
   graceMs: number
 }
 
-/** Tables of the directory, by the names under which other features ask for them. */
+/** Tables of the directory, by the names that other features use. */
 export const USERS_TABLE = 'users'
 export const ROLES_TABLE = 'roles'
 export const ORGANIZATIONS_TABLE = 'organizations'
 export const HUBS_TABLE = 'hubs'
 export const TEAMS_TABLE = 'teams'
 
-/** Whether a user, as the table has them, has a hub: by their list, or by a role that has them all. */
+/** Whether a user's row has a hub: in its list, or by a role with all hubs. */
 export const userHasHub = async (
   tables: Pick<TableStore, 'get'>,
   organizationId: string,

@@ -24,12 +24,12 @@ import type { ImportServices } from './services.ts'
 import { checkedMapping, suggestedMapping, type Target, targetsOf } from './targets.ts'
 import { IMPORT, IMPORT_FILES, importShown, type ImportRow } from './views.ts'
 
-/** Beside the file. */
+/** Most bytes of the form besides the file. */
 const FORM_BYTES_MAX = 512 * 1024
 const PREVIEW_ROWS = 20
 const PREVIEW_CHARS = 1_000
 
-/** Files that people send, made into records and tasks by jobs. */
+/** Uploaded files that jobs turn into records and tasks. */
 export const importRoutes = (services: ImportServices): Route[] => {
   const open = new OpenFiles(services)
   return [previewRoute(services, open), askRoute(services, open), ...monitoringRoutes(services)]
@@ -90,7 +90,7 @@ const previewRoute = (services: ImportServices, open: OpenFiles): Route =>
     },
   })
 
-/** Without a data type or a flow nothing is known of the fields that go with them. */
+/** Without a data type or a flow, their fields are unknown. */
 const previewTargets = async (
   { tables }: ImportServices,
   request: Pick<RouteRequest, 'caller'>,
@@ -137,7 +137,7 @@ const askRoute = (services: ImportServices, open: OpenFiles): Route =>
       }
       try {
         const { organizationId } = userOf(request)
-        // Counts anew: reports of jobs, which take no places, may have been written since.
+        // Recounts: reports of jobs, which take no places, may have been written since.
         await services.quotas?.left(organizationId, 'filesBytes')
         const { state, wrote } = await withinQuotas(services.quotas, organizationId, async (take) => {
           await take('filesBytes', request.body.size)
@@ -158,7 +158,7 @@ const accepted = (row: ImportRow, wrote: Reply['wrote']): Reply => ({
   wrote,
 })
 
-/** All that the job needs, with nothing left to guess. @throws Failure invalid, forbidden, of the file */
+/** Complete input of the job, without defaults left open. @throws Failure invalid, forbidden, faults of the file */
 const requestedOf = async (
   { tables }: ImportServices,
   open: OpenFiles,

@@ -7,7 +7,7 @@ export const IMPORT_TYPES: readonly ImportType[] = ['datasource', 'task', 'visit
 
 export type ImportMode = 'insert' | 'upsert'
 
-/** An import that was asked for. Its file is stored by then. */
+/** An import was requested. Its file is already stored. */
 export interface ImportRequested extends JobAsked {
   userId: string
   type: ImportType
@@ -16,7 +16,7 @@ export interface ImportRequested extends JobAsked {
   fileName: string
   /** Bytes. */
   size: number
-  /** In the file store. */
+  /** Key in the file store. */
   upload: string
   format: TableAbout['format']
   sheet?: string
@@ -24,42 +24,42 @@ export interface ImportRequested extends JobAsked {
   dataTypeId?: string
   flowId?: string
   hubId?: string
-  /** Fields by the names of columns. */
+  /** Fields by column name. */
   mapping: { [column: string]: string }
   timeZone: string
   dateOrder?: DateOrder
-  /** Where the file does not say it. */
+  /** For values that the file leaves ambiguous. */
   defaults: { decimal: ',' | '.'; dateOrder: DateOrder }
 }
 
-/** A row that was refused. */
+/** A refused row. */
 export interface ImportError {
   /** As a spreadsheet numbers it. */
   row: number
-  /** Name of the column; null where the row as a whole is refused. */
+  /** Name of the column; null if the row as a whole is refused. */
   column: string | null
   code: string
   message: string
 }
 
-/** How an import ended. */
+/** Outcome of an import. */
 export interface ImportResult {
   succeeded: number
   failed: number
-  /** The first ones. */
+  /** First errors. */
   errors: ImportError[]
-  /** Number of the last row that was looked at. */
+  /** Number of the last row processed. */
   lastRow: number
   hasReport: boolean
-  /** Of the report; absent where there is none. */
+  /** Size of the report; absent if there is none. */
   reportBytes?: number
 }
 
-/** The place that a row gives a task in a routing result. */
+/** Place of a row's task in a routing result. */
 export interface ImportPlace {
   row: number
   taskId: string
-  /** The row made the task. */
+  /** The row created the task. */
   isNew: boolean
   routingResultId: string
   /** Name of the routing result. */
@@ -69,10 +69,7 @@ export interface ImportPlace {
   sequence?: number
 }
 
-/**
- * What the streams `importPages-<id>` hold: the rows of a page that were refused, the records that were there before, and
- * places in routes.
- */
+/** Page in the streams `importPages-<id>`: refused rows, records that existed before, and places in routes. */
 export const IMPORT_PAGE = 'importPage.v1'
 
 export interface ImportPage {
@@ -84,20 +81,20 @@ export interface ImportPage {
 
 export const pagesStream = (importId: string): string => `importPages-${importId}`
 
-/** An import is to be taken back. */
+/** Request to undo an import. */
 export interface ImportUndoRequested extends JobAsked {
   userId: string
   importId: string
-  /** When the import was asked for, ms since the epoch. */
+  /** Time of the import's request, ms since the epoch. */
   importedAt: number
   type: ImportType
   lastRow: number
 }
 
 export interface ImportUndoResult {
-  /** Rows whose record is gone again, or has the values back that it had. */
+  /** Rows whose record is deleted again, or has its previous values back. */
   undone: number
   kept: number
-  /** The first ones that stayed, and why. */
+  /** First rows that stayed, and why. */
   errors: ImportError[]
 }

@@ -12,7 +12,6 @@ import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
 import type { ImportMode, ImportRequested, ImportType } from './events.ts'
 import { FORM } from './schemas.ts'
 
-/** The fields of the form, checked. */
 export interface ImportForm {
   type: ImportType
   dataTypeId?: string
@@ -28,10 +27,10 @@ export interface ImportForm {
 
 const check = compileCheck(FORM)
 const EXTENSIONS = ['.csv', '.xlsx', '.xls']
-/** Fields of a form that say a boolean. */
+/** Texts of boolean form fields. */
 const BOOLEANS: { [text: string]: boolean } = { true: true, false: false }
 
-/** @throws Failure invalid, unsupported_type for a file of another name */
+/** @throws Failure invalid, unsupported_type for another file extension */
 export const formOf = ({ fields, name }: Pick<FormFile, 'fields' | 'name'>): ImportForm => {
   if (!EXTENSIONS.some((one) => name.toLowerCase().endsWith(one)))
     throw new Failure('unsupported_type', {
@@ -64,7 +63,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Permissions by types, beside `import/data`. */
+/** Permissions by type, besides `import/data`. */
 const NEEDED: { [type in ImportType]: readonly string[] } = {
   datasource: ['edit/data'],
   task: ['edit/task', 'dispatch/task'],
@@ -72,7 +71,7 @@ const NEEDED: { [type in ImportType]: readonly string[] } = {
   route: ['edit/routing'],
 }
 
-/** @throws Failure forbidden for a caller who may not write what such a file says */
+/** @throws Failure forbidden if the caller may not write the file's content */
 export const assertMayWrite = (caller: UserCaller, type: ImportType, mapping: ImportForm['mapping'] = {}): void => {
   const hasRoutes = type === 'visit' && Object.values(mapping).includes('route')
   const needed = hasRoutes ? [...NEEDED[type], 'edit/routing'] : NEEDED[type]
@@ -100,7 +99,7 @@ interface Settings {
   timeZone?: string
 }
 
-/** How the organization writes what a file leaves open. */
+/** Defaults of the organization for values that a file leaves ambiguous. */
 export const habitsOf = async (
   tables: Pick<TableStore, 'get'>,
   organizationId: string,

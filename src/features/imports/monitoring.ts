@@ -18,7 +18,7 @@ import { DECLARED, IMPORT_EXAMPLE, IMPORT_ID, IMPORT_SCHEMA, STATES } from './sc
 import type { ImportServices } from './services.ts'
 import { IMPORT, IMPORT_UNDO, importShown, type ImportRow, IMPORTS, reportKey, seesImport } from './views.ts'
 
-/** How imports go, their reports, and their end. */
+/** Progress of imports, their reports, undo and deletion. */
 export const monitoringRoutes = (services: ImportServices): Route[] => [
   listRoute(services),
   readRoute(services),

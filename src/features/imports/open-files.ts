@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { FairQueue } from '../../kernel/fair-queue.ts'
 import { type OpenTable, openTable, type OpenTableOptions } from '../../kit/formats/open-table.ts'
 
-/** Threads that read files for requests at a time; further ones wait. */
+/** Most threads that read files for requests at a time; further requests wait. */
 const AT_ONCE_MAX = 2
 const WAITING_MAX = 64
 const DEADLINE_MS = 20_000
@@ -14,7 +14,7 @@ interface Waiting {
   refuse(): void
 }
 
-/** Opens files that requests sent, a few at a time; organizations that wait take turns. */
+/** Opens uploaded files, a few at a time; waiting organizations take turns. */
 export class OpenFiles {
   private readonly files: Pick<FileStore, 'get'>
   private readonly clock: Clock
@@ -44,7 +44,7 @@ export class OpenFiles {
         await table.close()
       }
     } finally {
-      // Whoever is next takes the place itself: nobody who comes meanwhile slips in.
+      // Hands the slot to the next in line directly, so that no newcomer takes it.
       const next = this.waiting.shift()
       if (next === undefined) this.open--
       else next.begin()

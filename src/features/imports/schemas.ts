@@ -5,7 +5,6 @@ import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { IMPORT_TYPES } from './events.ts'
 
 export const IMPORT_ID = idSchema('The id of the import.')
-/** What every route of imports declares. */
 export const DECLARED = { tag: 'Import', access: { permission: 'import/data' } } as const
 
 export const STATES = ['queued', 'processing', 'completed', 'completedWithErrors', 'failed', 'cancelled'] as const
@@ -49,7 +48,7 @@ const FIELDS: { [name: string]: JsonSchema } = {
   },
 }
 
-/** The fields of the form beside the file, once `mapping` is parsed. */
+/** Fields of the form besides the file, once `mapping` is parsed. */
 export const FORM: JsonSchema = {
   type: 'object',
   properties: FIELDS,

@@ -5,7 +5,6 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { JobPlaces } from '../../kit/jobs/asking.ts'
 import type { Quotas } from '../../kit/quotas/quotas.ts'
 
-/** What the routes of imports are handed. */
 export interface ImportServices {
   log: EventLog
   tables: TableStore

@@ -9,7 +9,7 @@ import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
 import type { ImportType } from './events.ts'
 
-/** What a column may be mapped onto. */
+/** Target that a column may be mapped onto. */
 export interface Target {
   name: string
   label?: string
@@ -26,7 +26,7 @@ const text = { type: 'text' } as const
 const number = { type: 'number' } as const
 const moment = { type: 'datetime' } as const
 
-/** Columns of a task beside its components. Loads are `load.<dimension>`. */
+/** Columns of a task besides its components. Loads are `load.<dimension>`. */
 const TASK_TARGETS: readonly Target[] = [
   { name: 'title', rule: text },
   { name: 'description', rule: text },
@@ -56,7 +56,7 @@ const ROUTE_TARGETS: readonly Target[] = [
 ]
 const LOAD = /^load\.[^.]{1,50}$/
 
-/** Further names of targets, such as the field that a name of a hub becomes. */
+/** Aliases of targets, such as `hubId`. */
 const TASK_ALIASES: { [name: string]: string } = {
   hubId: 'hub',
   teamId: 'team',
@@ -73,7 +73,7 @@ const ALIASES: { [type in ImportType]: { [name: string]: string } } = {
   route: ROUTE_ALIASES,
 }
 
-/** Everything that rows of this kind may say. @throws Failure invalid for what is not there */
+/** All targets for rows of this kind. @throws Failure invalid for an unknown type or flow */
 export const targetsOf = async (
   tables: Pick<TableStore, 'get'>,
   caller: UserCaller,
@@ -96,7 +96,7 @@ export const targetsOf = async (
   ]
 }
 
-/** A role that hides a field does not import it either: an error would tell its values. */
+/** A role that hides a field cannot import it either: an error would reveal its values. */
 const recordTargets = (type: DataTypeRow, caller: UserCaller): Target[] => {
   const hidden = hiddenOf(caller, type)
   return type.fields
@@ -104,13 +104,13 @@ const recordTargets = (type: DataTypeRow, caller: UserCaller): Target[] => {
     .flatMap((rule) => withPlaces({ name: rule.name, ...(rule.label !== undefined && { label: rule.label }), rule }))
 }
 
-/** A place may stand in two columns. */
+/** A place may take two columns. */
 const withPlaces = (target: Target): Target[] =>
   target.rule.type === 'coordinate'
     ? [target, { name: `${target.name}.lat`, rule: number }, { name: `${target.name}.lng`, rule: number }]
     : [target]
 
-/** The target of a name, in a mapping. */
+/** The target of a name in a mapping. */
 export const targetNamed = (targets: readonly Target[], type: ImportType, said: string): Target | undefined => {
   const name = Object.hasOwn(ALIASES[type], said) ? ALIASES[type][said] : said
   const found = targets.find((one) => one.name === name) ?? targets.find((one) => one.name === `components.${name}`)

@@ -33,7 +33,7 @@ export interface ImportUndoRow extends JobRow<ImportUndoResult> {
   importId: string
 }
 
-/** Taking an import back; streams `importUndo-<id of the import>`. */
+/** Undo of an import; streams `importUndo-<id of the import>`. */
 export const IMPORT_UNDO = defineJob<ImportUndoRequested, ImportUndoRow>({
   kind: 'importUndo',
   row: ({ userId, importId }) => ({ userId, importId }),
@@ -54,30 +54,30 @@ export const IMPORT_UNDOS: TableDeclaration = {
   range: ['createdAt'],
 }
 
-/** Imports of an organization that wait or run. */
+/** Waiting and running imports of an organization. */
 export const IMPORT_BOUNDS: JobBounds = { table: IMPORTS, plural: 'imports', organizationMax: 50 }
 export const UNDO_BOUNDS: JobBounds = { table: IMPORT_UNDOS, plural: 'undos of imports', organizationMax: 50 }
 
-/** Beginning of the keys of all files that imports have. */
+/** Key prefix of all files of imports. */
 export const IMPORT_FILES = 'imports/'
 
 export const reportKey = (organizationId: string, importId: string): string =>
   `${IMPORT_FILES}${organizationId}/${importId}-report`
 
-/** The id of what a row makes: what is listed in the order of creation stands in that of the file. */
+/** Id of a record that a row creates: lists in order of creation follow the order of the file. */
 export const madeId = (importId: string, askedAt: number, row: number): string => idInOrder(askedAt, row, importId)
 
-/** The id of the routing result that an import makes for a name and a hub. */
+/** Id of the routing result that an import creates for a name and a hub. */
 export const madeRouteId = (importId: string, hubId: string, route: string): string =>
   idFrom('import-route', importId, hubId, route)
 
 export type ImportState = ImportRow['status'] | 'completedWithErrors'
 
-/** What it is told to be: rows that were refused are no failure of the whole. */
+/** Reported state: refused rows do not make the whole import fail. */
 export const stateOf = ({ status, result }: Pick<ImportRow, 'status' | 'result'>): ImportState =>
   status === 'completed' && (result?.failed ?? 0) > 0 ? 'completedWithErrors' : status
 
-/** An import as its GET and the live channel show it. */
+/** An import as its GET and live messages show it. */
 export const importShown = (row: ImportRow): { [member: string]: unknown } => {
   const { _id, organizationId, type, mode, fileName, size, dryRun, userId, error, undo } = row
   const reached = row.reached?.cursor as ImportReached | undefined
@@ -114,7 +114,7 @@ export const importShown = (row: ImportRow): { [member: string]: unknown } => {
   }
 }
 
-/** Whoever sent the file sees it, and whoever sees every hub: its errors quote rows that others may not see. */
+/** Only its sender and users who see every hub may read it: its errors quote rows that others may not see. */
 export const seesImport = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
   caller.hubIds === 'all' || caller.userId === userId
 

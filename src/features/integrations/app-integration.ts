@@ -3,13 +3,13 @@ import type { Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 
-/** A tenant or an application by its id, or by a domain. The names that stand for any tenant are none, in whatever case. */
+/** A tenant or an application by its id or a domain. Names for any tenant are excluded, in any case. */
 const ANY_TENANT = ['common', 'organizations', 'consumers'].map((name) =>
   name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`),
 )
 const DIRECTORY_ID = `^(?!(${ANY_TENANT.join('|')})\\.*$)[A-Za-z0-9][A-Za-z0-9.-]*$`
 
-/** An application of another service that users of the organization sign in with. */
+/** An external application that users of the organization sign in with. */
 export const appIntegration = defineResource({
   noun: 'appIntegration',
   plural: 'appIntegrations',
@@ -43,7 +43,7 @@ export const appIntegration = defineResource({
 export const appIntegrationRoutes = (services: ResourceServices): Route[] =>
   appIntegration.routes(services).map((route) => (route.method === 'PUT' ? { ...route, aliases: [UPDATE] } : route))
 
-/** An active integration, with its secret, for signing people in. */
+/** An active integration, with its secret, for sign-ins. */
 export const activeIntegration = async (services: ResourceServices, appIntegrationId: string) => {
   const writer = appIntegration.writer(services)
   const { state } = await writer.load(appIntegrationId)

@@ -6,9 +6,9 @@ import { AHEAD_MS } from './ingest/pack-points.ts'
 import { HISTORY_ERASED, HISTORY_ERASURES } from './events.ts'
 
 /**
- * Has all that the history keeps of an organization or a tracker erased for ever, with what comes late and what a rebuild
- * would bring back: points, transitions, trips, runs of automations. It may be called again, after a crash too. Resolves
- * when that is decided; it is done when the consumers of the history say so (`erasureSteps`, for what a reply settles).
+ * Decides to erase all history of an organization or a tracker for ever, including late arrivals and rows that a
+ * rebuild would restore: points, transitions, trips, automation runs. May be repeated, also after a crash. Resolves
+ * once logged; the history's consumers report completion (`erasureSteps`, for the steps of a reply).
  */
 export const eraseHistory = (
   log: Pick<EventLog, 'append'>,
@@ -21,5 +21,5 @@ export const eraseHistory = (
   return log.append(HISTORY_ERASURES, [event], 'any')
 }
 
-/** Until when a tracker is erased that is to be erased now, and may be made anew: clocks of devices may be that far ahead. */
+/** Time through which a tracker is erased now, though it may be recreated: device clocks may be that far ahead. */
 export const erasedThrough = (now: number): number => now + AHEAD_MS

@@ -1,14 +1,14 @@
 /**
- * What the streams `locations-<partition>` hold. A batch of points is the unit from the door to every consumer: columns
- * in typed arrays, never an object for each point. The bytes are in point-batch-codec.ts.
+ * Events of the streams `locations-<partition>`. Batches of points are the unit from ingress to every consumer: columns
+ * in typed arrays, never an object per point. The bytes are in point-batch-codec.ts.
  */
 export const POINTS_RECORDED = 'pointsRecorded.v1'
 export const FENCES_CHANGED = 'fencesChanged.v1'
 export const TRACKER_DELETED = 'trackerDeleted.v1'
-/** The matcher is to write a snapshot of its state, so that what stands before this may be truncated. */
+/** Asks the matcher to write a snapshot of its state, so that everything before this may be truncated. */
 export const SNAPSHOT_ASKED = 'snapshotAsked.v1'
 
-/** Bits of `flags`: which optional values a point has, its trip boundary, and whether its clock was ahead when logged. */
+/** Bits of `flags`: optional values present, trip boundaries, and whether the clock was ahead when logged. */
 export const HAS_ACCURACY = 1
 export const HAS_ALTITUDE = 2
 export const HAS_SPEED = 4
@@ -17,7 +17,7 @@ export const HAS_BATTERY = 16
 export const HAS_ATTRIBUTES = 32
 export const TRIP_START = 64
 export const TRIP_FINISH = 128
-/** More than 10 minutes ahead of the server's clock when logged: history keeps it, nothing else moves by it. */
+/** More than 10 minutes ahead of the server's clock when logged: only the history keeps the point. */
 export const AHEAD = 256
 
 export interface BatchTracker {
@@ -31,10 +31,10 @@ export interface BatchTracker {
  * (tracker, recordedAt) occurs twice. Columns of optional values hold 0 where the flag is not set.
  */
 export interface PointBatch {
-  /** When the ingress took the points, ms since the epoch. */
+  /** Time at which the ingress accepted the points, ms since the epoch. */
   loggedAt: number
   count: number
-  /** The trackers of the batch; `tracker` points into this list. */
+  /** Trackers of the batch; `tracker` holds indexes into this list. */
   trackers: BatchTracker[]
   tracker: Uint16Array
   /** ms since the epoch, whole. */
@@ -54,16 +54,16 @@ export interface PointBatch {
   heading: Uint16Array
   /** 0.01 of full. */
   battery: Uint8Array
-  /** JSON text of `attributes` by place in the batch; only points with HAS_ATTRIBUTES. */
+  /** JSON text of `attributes` by index in the batch; only points with HAS_ATTRIBUTES. */
   attributes: Map<number, string>
 }
 
-/** From this place of the partition on, these fences and groups count, at these revisions; and by value the flags that decide. */
+/** From here on, these fences and groups apply at these revisions; and, by value, the settings for decisions. */
 export interface FencesChanged {
   organizationId: string
-  /** When the edit happened (`at` of the transitions that it makes), ms since the epoch. */
+  /** Time of the edit (`at` of the transitions that it causes), ms since the epoch. */
   at: number
-  /** Position in the log of the edit that this follows; the reactor's checkpoint and the writer's proof. */
+  /** Log position of the edit that this follows; the reactor's checkpoint and the writer's proof. */
   sourcePosition: number
   geofences: { geofenceId: string; revision: number }[]
   groups: { geofenceGroupId: string; revision: number }[]
@@ -71,41 +71,41 @@ export interface FencesChanged {
   settings?: MatchingSettings
 }
 
-/** The flags that decide, as they are in force from some place of the location stream on. */
+/** Settings that matching depends on, in force from some revision of the location stream on. */
 export interface MatchingSettings {
   tripStopMs: number
-  /** Absent in what was logged before there was such a flag: no gap ends a trip. */
+  /** Absent in events from before the flag existed: no gap ends a trip. */
   tripGapMs?: number
   rollout: string[] | '*'
 }
 
-/** The consumer that says in every partition from where on an edit of fences counts. */
+/** Consumer that announces, in every partition, the revision from which an edit of fences applies. */
 export const ANNOUNCE_FENCES = 'announce-fences'
 
-/** The consumer that says in its partition that a tracker was deleted. */
+/** Consumer that announces in its partition that a tracker was deleted. */
 export const ANNOUNCE_DELETIONS = 'announce-deletions'
 
 export interface TrackerDeleted {
   organizationId: string
   trackerId: string
-  /** When it was deleted, ms since the epoch. */
+  /** Time of the deletion, ms since the epoch. */
   at: number
 }
 
-/** What the streams `deleted-trackers-<partition>` hold: where a deletion stands. It outlives the truncation of the location stream. */
+/** Deletions in the streams `deleted-trackers-<partition>`. They outlive the truncation of the location stream. */
 export const DELETION_PLACED = 'deletionPlaced.v1'
 
 export interface DeletionPlaced {
   organizationId: string
   trackerId: string
-  /** Epoch of the log and revision of the deletion in the location stream: points that were logged before are of the deleted tracker. */
+  /** Log epoch and location stream revision of the deletion: points logged earlier are of the deleted tracker. */
   epoch: number
   revision: number
 }
 
 /**
- * What the stream `history-erasures` holds: whose rows left the history for ever (a `HistoryErasure`). Never truncated:
- * inserters into the history read it, after any loss and at each rebuild. Appended with `any`: said twice is said once.
+ * Stream of permanent erasures from the history (each a `HistoryErasure`). Never truncated: inserters into the history
+ * read it, after any loss and at each rebuild. Appended with `any`: duplicates have no effect.
  */
 export const HISTORY_ERASURES = 'history-erasures'
 export const HISTORY_ERASED = 'historyErased.v1'
@@ -118,7 +118,7 @@ export type LocationEntry = { partition: number; revision: number; position: num
   | { kind: 'snapshotAsked'; askedAt: number }
 )
 
-/** When the subject of an entry happened or was logged, ms since the epoch. */
+/** Time of an entry's occurrence or logging, ms since the epoch. */
 export const happenedAt = (entry: LocationEntry): number => {
   if (entry.kind === 'points') return entry.batch.loggedAt
   if (entry.kind === 'fencesChanged') return entry.change.at
@@ -129,7 +129,7 @@ export const deletedTrackersStream = (partition: number): string => `deleted-tra
 
 export const locationStream = (partition: number): string => `locations-${partition}`
 
-/** FNV-1a over the characters of the id. The number of partitions and this function are fixed when a log is made. */
+/** FNV-1a over the characters of the id. The number of partitions and this function are fixed when a log is created. */
 export const partitionOf = (trackerId: string, partitions: number): number => {
   let hash = 0x811c9dc5
   for (let i = 0; i < trackerId.length; i++) hash = Math.imul(hash ^ trackerId.charCodeAt(i), 0x01000193)

@@ -35,7 +35,7 @@ interface Query {
 
 const PATH = '/live-positions'
 const LIMIT_MAX = 1_000_000
-/** Text that is written at once. */
+/** Text written at once. */
 const PART_CHARACTERS = 64 * 1024
 
 /** `GET /live-positions`: the last position of each tracker that the caller sees. */
@@ -87,12 +87,12 @@ export const livePositionsRoute = (services: LivePositionsServices): Route =>
 interface PageAsked {
   /** Undefined: all that are left. */
   limit: number | undefined
-  /** From 1; null where a walk goes on by cursor. */
+  /** From 1; null if a walk continues by cursor. */
   number: number | null
   start?: { place: PositionPlace; total: number }
 }
 
-/** Writes a page as its positions are read: none but a part is held. Returns the cursor of the next one. */
+/** Writes a page as its positions are read: only one part is held. Returns the cursor of the next page. */
 async function* write(
   services: LivePositionsServices,
   question: PositionQuestion,
@@ -124,7 +124,7 @@ async function* write(
   return nextCursor
 }
 
-/** The total is that of the walk's first page: to count again at each page would be to read everything each time. */
+/** Carries the total of the walk's first page: counting again at each page would read everything each time. */
 const encodeCursor = (place: PositionPlace, total: number, question: PositionQuestion): string =>
   sealCursor(JSON.stringify([place, total]), fingerprintOf(question.filter))
 

@@ -27,22 +27,22 @@ export interface Near {
   lng: number
 }
 
-/** Which positions are meant. */
+/** Selection of positions. */
 export interface PositionFilter {
   box?: Box
   near?: Near
   /** Metres around `near`. */
   radius?: number
-  /** Any of them; `null` means trackers without one. */
+  /** Matches any of them; `null` means trackers without one. */
   hubIds?: readonly string[]
   teamIds?: readonly string[]
   statuses?: readonly Position['status'][]
 }
 
 /**
- * Where a walk over positions stands. By tracker: the place of the table's page that it is in (null: the first) and the
- * last tracker that was answered. By distance: metres and tracker of the last one. A tracker that moves keeps its place
- * in the first, and changes it in the second only.
+ * Place of a walk over positions. By tracker: the page cursor of the table (null: the first page) and the last tracker
+ * that was answered. By distance: metres and tracker of the last one. A tracker that moves keeps its place in the
+ * former, and changes it only in the latter.
  */
 export type PositionPlace = { page: string | null; trackerId: string } | { meters: number; trackerId: string }
 
@@ -60,7 +60,7 @@ export interface PositionQuestion {
 /** Rows whose trackers are looked up together. */
 const PAGE_ROWS = 500
 
-/** The positions after a place: by tracker, with `near` the nearest first. Of a large fleet only a page is held, but with `near` all that are meant. */
+/** Positions after a place, by tracker or, with `near`, by distance; `near` holds all matches, else only a page. */
 export const positionsAfter = (
   services: LivePositionsServices,
   question: PositionQuestion,
@@ -70,12 +70,12 @@ export const positionsAfter = (
     ? byTracker(services, question, after !== undefined && 'page' in after ? after : undefined)
     : byDistance(services, question, question.filter.near, after !== undefined && 'meters' in after ? after : undefined)
 
-/** How many positions are meant. */
+/** Number of matching positions. */
 export const countPositions = async (services: LivePositionsServices, question: PositionQuestion): Promise<number> => {
   const { caller, filter } = question
   const isAll =
     seesLocations(caller) && caller.hubIds === 'all' && Object.values(filter).every((value) => value === undefined)
-  // The table knows its size; rows that deletions have yet to reach count too.
+  // The table knows its size, which includes rows that deletions have not reached yet.
   if (isAll)
     return (
       (await services.tables.find(LATEST_POSITIONS.name, caller.organizationId, { limit: 1, total: true })).total ?? 0
@@ -147,7 +147,7 @@ interface Seen {
   tracker: PositionTracker
 }
 
-/** The rows that are meant and whose tracker the caller sees. */
+/** Matching rows whose tracker the caller sees. */
 const seen = async (
   { tables, statusAt }: LivePositionsServices,
   { caller, filter, now }: PositionQuestion,

@@ -14,7 +14,7 @@ type Content = {
   [Kind in LocationEntry['kind']]: Omit<Extract<LocationEntry, { kind: Kind }>, 'partition' | 'revision' | 'position'>
 }[LocationEntry['kind']]
 
-/** How to read every type and version ever written. A version that is no longer written is turned into today's shape here. */
+/** Readers of every type and version ever written. Old versions are converted into the present form here. */
 const READERS: { [type: string]: ((event: RecordedEvent) => Content) | undefined } = {
   [POINTS_RECORDED]: ({ data }) => ({ kind: 'points', batch: decodePointBatch(data) }),
   [FENCES_CHANGED]: ({ data }) => ({ kind: 'fencesChanged', change: decodeJson<FencesChanged>(data) }),
@@ -22,7 +22,7 @@ const READERS: { [type: string]: ((event: RecordedEvent) => Content) | undefined
   [TRACKER_DELETED]: ({ data }) => ({ kind: 'trackerDeleted', deletion: decodeJson<TrackerDeleted>(data) }),
 }
 
-/** Decodes one event of `locations-<partition>`. @throws Error for corrupted bytes and for a type that this version does not know. */
+/** Decodes an event of `locations-<partition>`. @throws Error for corrupted bytes or a type unknown to this version. */
 export const locationEntry = (event: RecordedEvent, partition: number): LocationEntry => {
   const read = READERS[event.type]
   if (read === undefined) throw new Error(`${event.stream}@${event.revision} has the unknown type ${event.type}`)

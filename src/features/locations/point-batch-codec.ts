@@ -25,7 +25,7 @@ const MAGIC = 0x31425057
 const WIDE_TIMES = 0x1_0000
 const TRACKERS_MAX = 0x1_0000
 
-/** How many bytes `encodePointBatch` answers for the batch. */
+/** Number of bytes that `encodePointBatch` returns for the batch. */
 export const encodedBytes = (batch: PointBatch): number => {
   const { count, flags, recordedAt, trackers } = batch
   let attributesBytes = 0
@@ -40,7 +40,7 @@ export const encodedBytes = (batch: PointBatch): number => {
   ).end
 }
 
-/** @throws Error when the batch is not sorted by tracker, or an id is no UUID: a fault of its builder. */
+/** @throws Error if the batch is not sorted by tracker, or an id is no UUID: a fault of its builder. */
 export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   const { count, trackers } = batch
   const organizations = organizationsOf(batch)
@@ -85,7 +85,7 @@ export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   return bytes
 }
 
-/** The columns are views on the bytes where these are aligned. @throws Error when the bytes are no whole, intact batch. */
+/** Columns are views on the bytes if these are aligned. @throws Error if the bytes are no whole, intact batch. */
 export const decodePointBatch = (data: Uint8Array): PointBatch => {
   if (data.byteLength < HEADER_BYTES || data.byteLength % 4 !== 0) throw corrupted('its length')
   const bytes = data.byteOffset % 8 === 0 ? data : data.slice()

@@ -4,7 +4,7 @@ export const HEADER_BYTES = 48
 /** Flags of values that have a column of their own. */
 export const OPTIONAL = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 
-/** Where each part of an encoded batch begins; parts that are absent have no length. */
+/** Offsets of the parts of an encoded batch; absent parts have no length. */
 export const layoutOf = (
   count: number,
   columns: number,
@@ -42,7 +42,7 @@ export const layoutOf = (
 
 export type Layout = ReturnType<typeof layoutOf>
 
-/** Four FNV-1a sums side by side over words of 32 bits, so that none waits for the multiplication before. */
+/** Four interleaved FNV-1a sums over 32-bit words, so that none waits for the previous multiplication. */
 export const checksum = (buffer: ArrayBuffer, start = 0, length = buffer.byteLength): number => {
   const words = new Int32Array(buffer, start, length / 4)
   let a = 0x811c9dc5

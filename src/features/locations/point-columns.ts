@@ -1,11 +1,11 @@
 import type { KnownTracker } from '../trackers/views.ts'
 
-/** Memory that one row takes, attributes aside. */
+/** Memory of one row without attributes. */
 export const ROW_BYTES = 56
 
 /**
- * Points as columns that grow, on their way from a frame to a batch: in units of `PointBatch`, each row with its tracker.
- * Rows from `head` to `count` are there; taking from the front moves `head`.
+ * Points as growing columns, on their way from a frame to a batch: in units of `PointBatch`, each row with its tracker.
+ * Rows from `head` to `count` are present; taking from the front moves `head`.
  */
 export class PointColumns {
   head = 0
@@ -39,7 +39,7 @@ export class PointColumns {
     return this.recordedAt.length
   }
 
-  /** Makes room for this many more rows; moves what is there to the front where that is enough. */
+  /** Makes room for this many more rows; moves the present rows to the front if that is enough. */
   reserve(rows: number): void {
     if (this.count + rows <= this.capacity) return
     const held = this.count - this.head
@@ -47,7 +47,7 @@ export class PointColumns {
     else this.moveToFront()
   }
 
-  /** Adds rows `from` to `to` of other columns; room for them is reserved. */
+  /** Appends rows `from` to `to` of other columns; room for them is reserved. */
   append(other: PointColumns, from: number, to: number): void {
     if (to - from > 32) this.appendMany(other, from, to)
     else for (let row = from; row < to; row++) this.appendRow(other, row)
@@ -68,13 +68,13 @@ export class PointColumns {
     this.battery[at] = other.battery[row]
   }
 
-  /** Takes rows away from the front. What they held is let go once all are taken. */
+  /** Removes rows from the front. Their content is released once all are removed. */
   dropTo(row: number): void {
     this.head = row
     if (row === this.count) this.clear()
   }
 
-  /** Forgets the rows but keeps their memory: for columns that are filled again at once. */
+  /** Drops the rows but keeps their memory: for columns that are refilled at once. */
   rewind(): void {
     this.head = 0
     this.count = 0

@@ -14,7 +14,7 @@ const PLACE: { [name: string]: JsonSchema } = {
   lat: { type: 'number', description: 'Degrees, WGS 84.' },
   lng: { type: 'number', description: 'Degrees, WGS 84.' },
 }
-/** Chooses the trackers of a read of points or trips. */
+/** Parameters that select the trackers of a read of points or trips. */
 export const TRACKER_FILTERS: { [name: string]: JsonSchema } = {
   trackerId: severalOf('trackerId', { ...UUID, description: 'Those of this tracker.' }, TRACKERS_ASKED),
   userId: severalOf('userId', { ...UUID, description: 'Those of the trackers that this user has now.' }),
@@ -47,7 +47,7 @@ export const POINT_ROW = answered(
   [...Object.keys(MEASURES), 'trip', 'attributes'],
 )
 
-/** Where a tracker was last. */
+/** Last position of a tracker. */
 export const POSITION = answered(
   'Position',
   {

@@ -6,7 +6,7 @@ const START_AT = 16
 const SIGN_AT = 22
 const TOKEN_BYTES = 38
 
-/** The tracking token of the trip that a tracker starts (or started) at `startedAt`, ms since the epoch: both, signed. */
+/** Tracking token of a tracker's trip that starts (or started) at `startedAt`, ms since the epoch: both, signed. */
 export const tripToken = (keyring: Keyring, trackerId: string, startedAt: number): string => {
   const bytes = Buffer.alloc(TOKEN_BYTES)
   writeUuid(trackerId, bytes, 0)
@@ -15,7 +15,7 @@ export const tripToken = (keyring: Keyring, trackerId: string, startedAt: number
   return bytes.toString('base64url')
 }
 
-/** What a token names; undefined when this installation did not make it. Whether the trip is there yet is another question. */
+/** Content of a token; undefined if this installation did not issue it. Does not check whether the trip exists yet. */
 export const readTripToken = (
   keyring: Keyring,
   token: string,

@@ -4,10 +4,10 @@ for (let digit = 0; digit < 16; digit++) {
   NIBBLE[digit.toString(16).charCodeAt(0)] = digit
   NIBBLE[digit.toString(16).toUpperCase().charCodeAt(0)] = digit
 }
-/** Where the 16 bytes begin in the text of a UUID. */
+/** Offsets of the 16 bytes in the text of a UUID. */
 const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34]
 
-/** Writes the 16 bytes of a UUID. @throws Error when the text is none. */
+/** Writes the 16 bytes of a UUID. @throws Error if the text is no UUID. */
 export const writeUuid = (text: string, bytes: Uint8Array, at: number): void => {
   if (text.length !== 36) throw new Error(`not a UUID: ${text}`)
   let wrong = 0

@@ -4,20 +4,20 @@ import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
 import { timeText } from './history/point-text.ts'
 
-/** The newest point of each tracker, by organization and tracker; points late or ahead of the clock never stand here. */
+/** Newest point of each tracker, by organization and tracker; never points that are late or ahead of the clock. */
 export const LATEST_POSITIONS: TableDeclaration = { name: 'latest_position', version: 1 }
 
-/** Which trackers have a row there, by partition: the new owner of a partition reads only its own rows. */
+/** Trackers with a row there, by partition: the new owner of a partition reads only its own rows. */
 export const LATEST_TRACKERS: TableDeclaration = { name: 'latest_trackers', version: 1, lives: 'partition' }
 
 export interface LatestTrackerRow extends Row {
   organizationId: string
 }
 
-/** Name of the checkpoint up to which rows of a partition's trackers are stored; its source is the partition's number. */
+/** Checkpoint up to which rows of a partition's trackers are stored; its source is the partition's number. */
 export const latestPositionCheckpoint = (partition: number): string => `latest-position-${partition}`
 
-/** What of a point a position shows; units as in `PointBatch`. */
+/** Values of a point that a position shows; units as in `PointBatch`. */
 export interface LatestPoint {
   trackerId: string
   recordedAt: number
@@ -33,8 +33,8 @@ export interface LatestPoint {
 }
 
 /**
- * What a position shows of one point of a batch. Made of its values at once: an object that begins with zeros changes its
- * hidden class with the first time, and all that touches such objects is slow from then on.
+ * The values of one point of a batch that a position shows. Created with its values at once: an object that begins with
+ * zeros changes its hidden class with the first time, and all code that uses such objects is slow from then on.
  */
 export const latestPointAt = (batch: PointBatch, at: number, trackerId: string): LatestPoint => ({
   trackerId,
@@ -50,7 +50,7 @@ export const latestPointAt = (batch: PointBatch, at: number, trackerId: string):
   battery: batch.battery[at],
 })
 
-/** Makes a point that of the batch at `at`, in place: a moving fleet would make an object for each of its points. */
+/** Overwrites a point in place with the one at `at` in the batch: a moving fleet would create an object per point. */
 export const movePoint = (point: LatestPoint, batch: PointBatch, at: number): void => {
   point.recordedAt = batch.recordedAt[at]
   point.loggedAt = batch.loggedAt
@@ -69,10 +69,10 @@ export type LatestPositionRow = Row & LatestPoint
 /** Table of the directory in which positions find their tracker. */
 export const TRACKERS_TABLE = 'trackers'
 
-/** What of a tracker's row a position needs. */
+/** Members of a tracker's row that a position needs. */
 export type PositionTracker = Row & ShownTracker & { hubIds: string[]; teamId?: string; ownerId?: string }
 
-/** What of a tracker a position shows, and to whom. */
+/** Members of a tracker that a position shows, and those that decide who sees them. */
 export interface ShownTracker {
   name: string
   userId?: string
@@ -81,15 +81,15 @@ export interface ShownTracker {
   vehicleId?: string
 }
 
-/** Whether the caller may see whose tracker it is. */
+/** Whether the caller may see the user of a tracker. */
 export const seesUserOf = (caller: UserCaller, { userId, userHubIds = [] }: ShownTracker): boolean =>
   userId === caller.userId || (caller.permissions.has('view/user') && seesHubs(caller, userHubIds))
 
-/** A tracker was there when its last point was recorded, or, where its clock ran ahead, when that was logged. */
+/** Time of the last point or, if its clock ran ahead, the time at which it was logged. */
 export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPoint, 'recordedAt' | 'loggedAt'>): number =>
   Math.min(recordedAt, loggedAt)
 
-/** When the last position of each tracker was taken, undefined for never seen; in the order of the ids. */
+/** Time of each tracker's last position, undefined if never seen; in the order of the ids. */
 export type LastSeen = (organizationId: string, trackerIds: readonly string[]) => Promise<(number | undefined)[]>
 
 export const lastSeenIn =
@@ -143,7 +143,7 @@ export const positionOf = (
   return position
 }
 
-/** The same as JSON text, written at once: a quarter less time for what the live view makes of every point. */
+/** The same as JSON text, written directly: a quarter less time for the live view's work on every point. */
 export const positionText = (
   point: LatestPoint,
   { name, userId, vehicleId }: Pick<ShownTracker, 'name' | 'userId' | 'vehicleId'>,

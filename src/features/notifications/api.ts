@@ -38,7 +38,7 @@ const listQuery = (): JsonSchema => {
   return { ...schema, properties }
 }
 
-/** Notifications of the calling user in the application. No permission is needed, and nobody else reads them. */
+/** In-app notifications of the calling user. No permission is needed, and nobody else reads them. */
 export const notificationRoutes = (services: NotificationServices): Route[] => [
   listRoute(services),
   readRoute(services),

@@ -1,4 +1,4 @@
-/** The notifications of one user of an organization in the application, and which of them they have read. */
+/** In-app notifications of one user of an organization, and the read ones among them. */
 export const NOTIFICATION_STREAMS = 'notifications-'
 export const notificationStream = (userId: string): string => NOTIFICATION_STREAMS + userId
 
@@ -7,7 +7,7 @@ export const NOTIFICATION_READ = 'notificationRead'
 export const NOTIFICATIONS_LEFT = 'notificationsLeft'
 export const NOTIFICATIONS_ERASED = 'notificationsErased'
 
-/** What a notification is about. */
+/** Subject of a notification. */
 export interface About {
   type: 'tracker' | 'task' | 'record' | 'routingResult'
   id: string
@@ -34,16 +34,16 @@ export interface NotificationRead {
   at: string
 }
 
-/** Their time is over, or newer ones pushed them out. */
+/** Notifications that expired, or that newer ones displaced. */
 export interface NotificationsLeft {
   organizationId: string
   userId: string
   notificationIds: readonly string[]
-  /** When the oldest that is left was made, RFC 3339; absent where none is. */
+  /** Time of the oldest remaining one, RFC 3339; absent if none remains. */
   firstAt?: string
 }
 
-/** All that is left of the stream of somebody who was deleted. */
+/** The only remaining event of a deleted user's stream. */
 export interface NotificationsErased {
   organizationId: string
   userId: string

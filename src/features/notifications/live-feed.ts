@@ -22,7 +22,7 @@ export const NOTIFICATION_EVENTS: readonly EventDocument[] = [
   },
 ]
 
-/** Tells users of their notifications in the application, and of those that they read elsewhere. */
+/** Reports in-app notifications to their users, and those that they read elsewhere. */
 export const notificationFeed = (): LiveFeed =>
   channelFeed({
     channel: 'notification',

@@ -15,7 +15,7 @@ import {
   notificationStream,
 } from './events.ts'
 
-/** The newest of a user that are kept at least; beyond `KEPT_MAX` the older ones go. */
+/** Newest notifications always kept per user; beyond `KEPT_MAX` older ones are dropped. */
 export const KEPT_MIN = 500
 const KEPT_MAX = 600
 
@@ -103,8 +103,8 @@ const left = (
 type Log = Pick<EventLog, 'read' | 'append' | 'truncateBefore'>
 
 /**
- * Tells a user something in the application, several things with one append: fewer than `KEPT_MIN`, and no more than it may
- * have. The same id again changes nothing.
+ * Sends a user several in-app notifications in one append: fewer than `KEPT_MIN`, and no more than an append may have.
+ * Repeating an id changes nothing.
  */
 export const makeNotifications = (
   log: EventLog,
@@ -113,11 +113,11 @@ export const makeNotifications = (
   context: CommandContext,
 ): Promise<Written> => write(log, userId, { type: 'make', made }, context)
 
-/** Notes that a user has read one of theirs; again it changes nothing. @throws Failure not_found */
+/** Marks a notification as read; repeating it changes nothing. @throws Failure not_found */
 export const readNotification = (log: EventLog, read: NotificationRead, context: CommandContext): Promise<Written> =>
   write(log, read.userId, { type: 'read', read }, context)
 
-/** Notes that a user has read all of theirs; answers how many they had not read. */
+/** Marks all notifications as read; returns how many were unread. */
 export const readAllNotifications = async (
   log: EventLog,
   whose: Omit<NotificationRead, 'notificationId'>,
@@ -127,7 +127,7 @@ export const readAllNotifications = async (
   return { wrote, count: wrote?.types.length ?? 0 }
 }
 
-/** Drops a user's notifications from before that time (RFC 3339), in the log too. */
+/** Drops a user's notifications from before that time (RFC 3339), also from the log. */
 export const expireNotifications = (
   log: EventLog,
   whose: { organizationId: string; userId: string; before: string },
@@ -145,7 +145,7 @@ const write = async (log: EventLog, userId: string, command: Command, context: C
   return { wrote }
 }
 
-/** Takes the events away that came before the oldest notification that is kept; without any all but the last. */
+/** Removes events before the oldest kept notification; if none is kept, all but the last. */
 const truncate = async (log: Log, stream: string, [oldest]: State): Promise<void> => {
   let first = -1
   for await (const { type, data, revision } of eventsOf(log, stream)) {

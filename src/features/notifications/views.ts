@@ -10,7 +10,7 @@ import {
   notificationStream,
 } from './events.ts'
 
-/** Notifications in the application, by their ids. */
+/** In-app notifications, by their ids. */
 export const NOTIFICATIONS: TableDeclaration = {
   name: 'notifications',
   version: 2,
@@ -19,7 +19,7 @@ export const NOTIFICATIONS: TableDeclaration = {
   text: ['subject', 'text'],
 }
 
-/** Users with notifications, so that those whose time is over are found. */
+/** Users with notifications, so that expired ones are found. */
 export const NOTIFIED_USERS: TableDeclaration = { name: 'notified-users', version: 1, range: ['firstAt'] }
 
 export interface NotificationRow extends Row {
@@ -39,7 +39,7 @@ export interface NotificationRow extends Row {
 
 export interface NotifiedUserRow extends Row {
   organizationId: string
-  /** When the oldest that is kept was made, RFC 3339. */
+  /** Time of the oldest kept one, RFC 3339. */
   firstAt: string
 }
 
@@ -60,7 +60,7 @@ export const readRow = (row: NotificationRow, readAt: string): NotificationRow =
 
 const PAGE_EVENTS = 64
 
-/** A notification as the log has it up to a revision of its user's stream; the newest are found at once. */
+/** A notification as of a revision of its user's stream; fast for the newest ones. */
 export const notificationAt = async (
   log: Pick<EventLog, 'read'>,
   userId: string,
@@ -86,5 +86,5 @@ export const notificationAt = async (
   return undefined
 }
 
-/** What one's own is answered as. */
+/** Answered form of a user's own notification. */
 export const notificationShown = ({ userId: _own, ...row }: NotificationRow): Row => row

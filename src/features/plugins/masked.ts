@@ -5,7 +5,7 @@ import { isObject, type Json, type JsonObject, pointerTo } from '../../kernel/js
 const MASK = '***'
 const SECRET = /key|secret|token|password/i
 
-/** The value as it is answered: what the name calls a secret is `***`, at any depth. */
+/** The value as answered: members whose names denote secrets are `***`, at any depth. */
 export const masked = (value: Json): Json => {
   if (Array.isArray(value)) return value.map(masked)
   if (!isObject(value)) return value
@@ -15,9 +15,9 @@ export const masked = (value: Json): Json => {
 }
 
 /**
- * The value with what `***` stands for in `before`. Members of a list are known by what is answered of them, and where that
- * has changed, by their place in a list that is as long as it was.
- * @throws Failure invalid where there is nothing that `***` could keep
+ * The value with each `***` replaced from `before`. List items are matched by their answered form or, if that has
+ * changed, by their index in a list of the same length.
+ * @throws Failure invalid for a `***` without a value to keep
  */
 export const unmasked = (value: Json, before: Json | undefined, path: string): Json => {
   if (Array.isArray(value)) return unmaskedList(value, Array.isArray(before) ? before : [], path)

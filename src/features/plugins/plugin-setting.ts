@@ -5,7 +5,7 @@ import { ResourceSecrets } from '../../kit/resource/secrets.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { masked, unmasked } from './masked.ts'
 
-/** Settings as large as this are kept, with some room for the rest of the body. */
+/** Room for the largest settings and the rest of the body. */
 const BODY_BYTES_MAX = 128 * 1024
 
 const SETTINGS = {
@@ -17,8 +17,8 @@ const SETTINGS = {
 }
 
 /**
- * What an organization has set up for a plugin, once or several times. The service looks at the names in the settings alone:
- * what they call a secret is not answered.
+ * An organization's setup of a plugin, once or several times. The service reads only names in the settings: members
+ * whose names denote secrets are not answered.
  */
 export const pluginSetting = defineResource({
   noun: 'pluginSetting',
@@ -44,7 +44,7 @@ export const pluginSetting = defineResource({
   example: { plugin: 'route-colors', settings: { palette: 'dark', legend: true }, isActive: true },
 })
 
-/** Values as events have them, the settings as they are answered. */
+/** Values as in events, the settings as answered. */
 export const shownSettings = (keyring: Keyring, values: JsonObject): JsonObject => {
   const opened = new ResourceSecrets(pluginSetting.declaration, keyring).openedRow(values) as JsonObject
   return opened.settings === undefined ? opened : { ...opened, settings: masked(opened.settings) }

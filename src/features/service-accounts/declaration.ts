@@ -5,7 +5,7 @@ import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
 import { defineResource, type Resource } from '../../kit/resource/resource.ts'
 import { makeServiceKey, SERVICE_ACCOUNTS_TABLE } from './views.ts'
 
-/** Refuses an account that holds more than the caller may give. @throws Failure forbidden, invalid */
+/** Refuses an account with more rights than the caller may give. @throws Failure forbidden, invalid */
 export type AssertMayGive = (write: WriteContext, account: JsonObject) => Promise<void>
 
 export const KEY: ToldOnce = {
@@ -19,7 +19,7 @@ export const KEY: ToldOnce = {
 
 const hash = text({ max: 100 })
 
-/** An account for a program: no person, no password, a key of its own. */
+/** An account for a program: no person, no password, its own key. */
 export const defineServiceAccount = (assertMayGive: AssertMayGive): Resource =>
   defineResource({
     noun: 'serviceAccount',

@@ -5,7 +5,7 @@ import { assertEnds, assertHolds, assertOwner, assertReach, roleOf } from '../id
 import { type AssertMayGive, defineServiceAccount } from './declaration.ts'
 import { rotateKey } from './rotate-key.ts'
 
-/** Bound as users are by what may be given: role, hubs, and an end where the giver has one. */
+/** Same bounds as for users: role, hubs, and an expiry if the giver has one. */
 const assertMayGive: AssertMayGive = async ({ services, caller, organizationId }, { roleId, hubId, expiresAt }) => {
   if (caller === undefined) return
   const role = await roleOf(services.tables, organizationId, roleId as string)

@@ -5,10 +5,10 @@ import type { ResourceAction } from '../../kit/resource/declaration.ts'
 import type { Resource } from '../../kit/resource/resource.ts'
 import { madeOnce, stillTold } from '../../kit/resource/told-once.ts'
 
-/** How long the key before works beside the new one. */
+/** How long the previous key works alongside the new one. */
 const OVERLAP_MS = 24 * 3_600_000
 
-/** `POST /service-account/{id}/rotate-key`. A repeated request finds the key that it made, and changes nothing. */
+/** `POST /service-account/{id}/rotate-key`. A repeated request finds the key that it created, and changes nothing. */
 export const rotateKey = ({ declaration, writer }: Resource): ResourceAction => ({
   path: 'rotate-key',
   operationId: 'rotateServiceAccountKey',

@@ -3,16 +3,16 @@ import type { TableDeclaration } from '../../kernel/table.ts'
 
 export const SERVICE_ACCOUNTS_TABLE = 'serviceAccounts'
 
-/** What a key needs to know at each call, by organization and service account. */
+/** Data needed to authorize a key at each call, by organization and service account. */
 export const ACCESS_SERVICES: TableDeclaration = { name: 'access-services', version: 1, isShared: true }
 
 export type AccessServiceRow = {
   roleId: string
   hubIds: string[]
-  /** RFC 3339; absent: it has no end. */
+  /** RFC 3339; absent: no expiry. */
   expiresAt?: string
   keyHash: string
-  /** The key before the present one, and until when it works. */
+  /** The previous key, and the end of its validity. */
   previousKeyHash?: string
   previousKeyUntil?: string
 }
@@ -27,15 +27,15 @@ export type AccessKeyRow = {
 
 const KEY = /^wmk_[\w-]{43}$/
 
-/** Whether a credential claims to be the key of a service account; no token and no device key begins so. */
+/** Whether a credential has the form of a service account's key; tokens and device keys never begin like that. */
 export const isServiceKey = (token: string): boolean => token.startsWith('wmk_')
 
-/** A key `wmk_<256 bits that follow from the seed>` and the hash that is kept of it. */
+/** A key `wmk_<256 bits derived from the seed>` and its stored hash. */
 export const makeServiceKey = (keyring: Keyring, seed: string): { key: string; keyHash: string } => {
   const key = `wmk_${keyring.hmac('service-key-secret', seed).toString('base64url')}`
   return { key, keyHash: keyHashOf(keyring, key) as string }
 }
 
-/** The key is long and random: a keyed hash without stretching is enough. Undefined for what is no key. */
+/** Keys are long and random: a keyed hash without stretching is enough. Undefined if the text is no key. */
 export const keyHashOf = (keyring: Keyring, key: string): string | undefined =>
   KEY.test(key) ? keyring.hmac('service-key', key).toString('base64url') : undefined

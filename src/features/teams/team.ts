@@ -30,7 +30,7 @@ const assertMembers = async ({
   values,
   before,
 }: WriteContext): Promise<void> => {
-  // Writers without a caller have checked it already.
+  // Writers without a caller have already checked it.
   if (caller === undefined) return
   const hubId = values.hubId as string
   const known = before?.hubId === hubId ? ((before.userIds ?? []) as string[]) : []

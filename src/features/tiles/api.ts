@@ -18,7 +18,7 @@ const VECTOR_TILE = 'application/vnd.mapbox-vector-tile'
 const number = (description: string): JsonSchema => ({ type: 'string', pattern: '^\\d{1,9}$', description })
 const TILE_PARAMS = { z: number('The zoom.'), x: number('The column.'), y: number('The row.') }
 
-/** The ground of maps: what is shipped, and the archive of streets that `--map` names. */
+/** Base map: the shipped one, and the street archive named by `--map`. */
 export const tileRoutes = (base: BaseMap, mapPath: string | undefined): Route[] => [
   baseRoute(base),
   ...(mapPath === undefined ? [] : [archiveRoute(mapPath)]),
@@ -26,16 +26,16 @@ export const tileRoutes = (base: BaseMap, mapPath: string | undefined): Route[] 
 
 export interface TraceServices {
   history: HistoryReader
-  /** The trackers whose points the caller may see. */
+  /** Trackers whose points the caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
-  /** Points further apart in time are not joined. */
+  /** Points further apart in time are not connected. */
   gapMs: number
 }
 
 const DAYS = 30
 const DAY_MS = 86_400_000
 
-/** Where the caller's own trackers were. */
+/** Positions of the caller's own trackers. */
 export const traceRoutes = (services: TraceServices): Route[] => {
   const history = ownShares(services.history)
   return [
@@ -99,7 +99,7 @@ const baseRoute = (base: BaseMap): Route =>
   })
 
 const tileReply = (tile: Buffer | undefined, headers: RouteRequest['headers']): Reply => {
-  // It changes with a version of the service alone.
+  // It changes only with a version of the service.
   const common = { 'cache-control': 'public, max-age=86400', vary: 'Accept-Encoding' }
   if (tile === undefined) return { status: 204, raw: '', headers: common }
   const takesGzip = /(?:^|[\s,])gzip(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(headers.get('accept-encoding') ?? '')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 
-/** Land, water, borders and cities of the world (scripts/make-base-map.mjs); beside the sources, since it is not compiled. */
+/** Land, water, borders and cities (scripts/make-base-map.mjs); in the sources because it is not compiled. */
 const SHIPPED = fileURLToPath(new URL('../../../../src/features/tiles/base.pmtiles', import.meta.url))
 
 const HEADER_BYTES = 127
@@ -16,7 +16,7 @@ interface Entry {
 
 export interface BaseMap {
   zoomMax: number
-  /** The tile as it is stored, with gzip; undefined where there is nothing but water, or no such tile. */
+  /** The stored tile, with gzip; undefined if it is only water, or does not exist. */
   tile(z: number, x: number, y: number): Buffer | undefined
 }
 
@@ -39,7 +39,7 @@ export const openBaseMap = (path = SHIPPED): BaseMap => {
   return { zoomMax, tile }
 }
 
-/** A directory: its numbers column by column, each as a varint, ids as differences, places as 0 where they follow. */
+/** A directory: its numbers by column, each a varint, ids as differences, offsets 0 if contiguous. */
 const entriesOf = (directory: Buffer): Entry[] => {
   let place = 0
   const varint = (): number => {
@@ -73,7 +73,7 @@ const lastUpTo = (entries: readonly Entry[], tileId: number): Entry | undefined 
   return entries[low - 1]
 }
 
-/** The place of a tile on the Hilbert curve of its zoom, behind all tiles of smaller zooms. */
+/** Position of a tile on the Hilbert curve of its zoom, after all tiles of smaller zooms. */
 export const tileIdOf = (z: number, x: number, y: number): number => {
   let id = (4 ** z - 1) / 3
   let [along, across] = [x, y]

@@ -13,15 +13,15 @@ import type { HistoryReader } from '../../engines/history-store.ts'
 export const TRACE_ZOOM_MAX = 14
 export const TRACE_LAYER = 'traces'
 const EXTENT = 4_096
-/** Late steps that are looked at as points; the rest is shown once it is rolled up. */
+/** Late steps shown as single points; the rest is shown after the rollup. */
 const LATE_STEPS_MAX = 1_000
 const LATE_RANGES_MAX = 100
 const ROW_BYTES = 8
 
-/** Cells of a tile by how often a tracker was there. */
+/** Cells of a tile by the number of times a tracker was there. */
 type Cells = Map<number, number>
 
-/** Where these trackers were, as a vector tile; undefined where there is nothing to show. */
+/** Positions of these trackers as a vector tile; undefined if there are none. */
 export const traceTile = async (
   history: HistoryReader,
   filter: TraceFilter,
@@ -68,7 +68,7 @@ const addCells = async (
   }
 }
 
-/** One feature for all cells of about the same count: 1, 2 to 3, 4 to 7 and so on; `count` is the lowest. */
+/** One feature for all cells of similar count: 1, 2 to 3, 4 to 7 and so on; `count` is the lowest. */
 const encode = (cells: Cells, bits: number): Uint8Array => {
   const cellWidth = EXTENT / 2 ** bits
   const byCount = new Map<number, [number, number][]>()

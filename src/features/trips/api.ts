@@ -21,9 +21,9 @@ import { TRIP, TRIP_EXAMPLE } from './schemas.ts'
 import { TRIPS, type TripRow, tripShown } from './views.ts'
 
 export interface TripServices {
-  /** Trips as the history lists them; a trip that it does not have yet is waited for. */
+  /** Trips as the history lists them; waits for a trip that it does not have yet. */
   tables: Pick<TableStore, 'find' | 'get'>
-  /** The trackers that a caller may see. */
+  /** Trackers visible to the caller. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of users or vehicles; `null` means those without one. */
   trackersOf(organizationId: string, field: 'userId' | 'vehicleId', ids: readonly string[]): Promise<readonly string[]>
@@ -32,9 +32,9 @@ export interface TripServices {
   ownsTracker(organizationId: string, trackerId: string): Promise<boolean>
   tripToken(trackerId: string, startedAt: number): string
   readTripToken(token: string): { trackerId: string; startedAt: number } | undefined
-  /** The id of the trip that a tracker started then. */
+  /** Id of a tracker's trip that started then. */
   tripId(trackerId: string, startedAt: number): string
-  /** Metres so far of running trips, in their order; undefined where none are known yet. */
+  /** Metres so far of running trips, in their order; undefined if not known yet. */
   runningMeters(trips: readonly TripRow[]): Promise<(number | undefined)[]>
   /** The text of a JSON array of the tracker's points between two times, oldest first. */
   readTrack(
@@ -65,7 +65,7 @@ type TripQuery = ListQuery & { from?: string; to?: string } & {
   [filter in 'trackerId' | 'userId' | 'vehicleId']?: readonly string[]
 }
 
-/** Trips, running and finished, and what a tracking token shows. */
+/** Running and finished trips, and the public view of a tracking token. */
 export const tripRoutes = (services: TripServices): Route[] => [
   listRoute(services),
   readRoute(services),
@@ -114,7 +114,7 @@ const listRoute = (services: TripServices): Route => {
   })
 }
 
-/** The trackers that the caller may see and all conditions mean; undefined for every one. */
+/** Trackers that the caller may see and that satisfy all conditions; undefined for all. */
 const askedTrackers = async (
   { visibleTrackers, trackersOf }: TripServices,
   caller: UserCaller,
@@ -205,7 +205,7 @@ const trackingRoute = (services: TripServices): Route =>
     },
   })
 
-/** The body as it comes: a long trip is never held whole. */
+/** The body as a stream: a long trip is never held as a whole. */
 async function* trackingBody(trip: object, points: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array | string> {
   yield `{"status":true,"data":{"trip":${JSON.stringify(trip)},"points":`
   yield* points

@@ -25,7 +25,7 @@ export const trips: Feature = {
         return seesWhere(caller, row ?? { hubIds: [] })
       },
       ownsTracker: async (organizationId, trackerId) => {
-        // Its own stream says so, also when its row is gone.
+        // The tracker's own stream proves it, even without a row.
         const [first] = await log.read(TRACKER_STREAMS + trackerId, 0, 1)
         return (
           first !== undefined && decodeJson<{ organizationId: string }>(first.data).organizationId === organizationId

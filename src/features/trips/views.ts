@@ -3,7 +3,7 @@ import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { partitionOf } from '../locations/events.ts'
 import { matcherCheckpoint } from '../transitions/events.ts'
 
-/** One row for each trip, from the moment it starts: a year of them is read from the history. */
+/** One row for each trip, from its start on: a year of them is read from the history. */
 export const TRIPS: TableDeclaration = {
   name: 'trips',
   version: 1,
@@ -23,7 +23,7 @@ export interface TripRow extends Row {
   distance: number
 }
 
-/** The row of a trip that has just started or finished. */
+/** Row of a trip that has just started or finished. */
 export const tripRow = (
   change: Pick<TripRow, '_id' | 'trackerId' | 'explicit' | 'startedAt' | 'distance'> & { finishedAt?: number },
 ): TripRow => ({
@@ -36,7 +36,7 @@ export const tripRow = (
   distance: change.distance,
 })
 
-/** A trip as its GET, the live channel and a webhook show it. */
+/** A trip as its GET, live messages and webhooks show it. */
 export const tripShown = (
   row: TripRow,
   trackingToken: string,
@@ -53,20 +53,20 @@ export const tripShown = (
 })
 
 /**
- * How far the running trips of a partition have come, stored with the state of its matcher every few seconds: a row for each
- * bucket of trackers, so that a fleet on the move writes few, and a tracker's id gives its row.
+ * Distances of the running trips of a partition, stored with the state of its matcher every few seconds: a row for each
+ * bucket of trackers, so that a moving fleet writes few, and a tracker's id determines its row.
  */
 export const RUNNING_TRIPS: TableDeclaration = { name: 'running_trips', version: 1, lives: 'partition' }
 
 export interface RunningTripsRow extends Row {
-  /** By tracker: when its trip started, and the metres since. */
+  /** By tracker: start of its trip, and the metres since. */
   trips: { [trackerId: string]: [startedAt: number, meters: number] }
 }
 
-/** One of 256 for each partition, by the end of the id, which is random. */
+/** One of 256 buckets per partition, by the end of the id, which is random. */
 export const runningTripsId = (trackerId: string): string => trackerId.slice(-2)
 
-/** Metres so far of running trips, in their order; undefined where none are stored yet. */
+/** Metres so far of running trips, in their order; undefined if not stored yet. */
 export const readRunningMeters = async (
   tables: Pick<TableStore, 'getMany'>,
   partitions: number,

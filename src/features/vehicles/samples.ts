@@ -18,7 +18,7 @@ const SAMPLES: readonly JsonObject[] = [
   { name: 'Sample bike', type: 'bike', capacity: { weight: 30, boxes: 4 }, speed: 18, tags: ['sample'] },
 ]
 
-/** Three vehicles to try the planning of routes with. One that was deleted stays so. */
+/** Three vehicles for trying out route planning. Deleted ones are not restored. */
 export const sampleVehicles =
   (services: ResourceServices) =>
   async (origin: WriteOrigin, hubId: string): Promise<void> => {

@@ -22,7 +22,7 @@ const nonNegative = { min: 0, max: 1e9 }
 /** `to` before `from` means the next day. */
 const span = object({ from: timeOfDay(), to: timeOfDay() })
 
-/** What drives routes. Speeds in km/h, distances in metres, durations in seconds, money in the organization's currency. */
+/** A vehicle of routes. Speeds in km/h, distances in m, durations in s, money in the organization's currency. */
 export const vehicle = defineResource({
   noun: 'vehicle',
   plural: 'vehicles',
@@ -75,11 +75,11 @@ export const vehicle = defineResource({
   rules: { checks: (write) => checkUser(write) },
 })
 
-/** @throws Failure invalid for a user who lacks the vehicle's hub: they would not see what they drive. */
+/** @throws Failure invalid for a user who lacks the vehicle's hub: they would not see their vehicle. */
 const checkUser = async ({ services: { tables }, organizationId, values, before }: WriteContext): Promise<void> => {
   const { userId, hubId } = values as { userId?: string; hubId?: string }
   if (userId === undefined || hubId === undefined) return
-  // A user who lost the hub since keeps the vehicle until another user or hub is written.
+  // A user who has since lost the hub keeps the vehicle until another user or hub is written.
   if (userId === before?.userId && hubId === before.hubId) return
   const user = await tables.get(USERS_TABLE, organizationId, userId)
   if (user !== undefined && !(await userHasHub(tables, organizationId, user, hubId)))

@@ -6,7 +6,7 @@ import type { Link } from './links.ts'
 
 export const undoIdOf = (changeLinkId: string): string => idFrom('undo', changeLinkId)
 
-/** The links with the one that undoes a change of the address: mailed to the address as it is, when the change is asked for. */
+/** Adds the link that undoes a change of the address: mailed to the present address when the change is requested. */
 export const withUndo = (links: readonly Link[], change: LinkIssued, email: string): Link[] => {
   const { linkId, organizationId, userId, expiresAt, at } = change
   const undo: Link = { linkId: undoIdOf(linkId), kind: 'emailUndo', email, organizationId, userId, expiresAt, at }
@@ -16,15 +16,15 @@ export const withUndo = (links: readonly Link[], change: LinkIssued, email: stri
   return [...others, undo]
 }
 
-/** The links once the address is another: those that bring it back keep what it was left with. */
+/** The links after a change of the address: undo links store the state at that time. */
 export const leftBehind = (links: readonly Link[], { email, moves, boundTo }: IdentityState): Link[] =>
   links.map((link) =>
     link.kind === 'emailUndo' && isSame(link.email, email) ? { ...link, left: link.left ?? { moves, boundTo } } : link,
   )
 
 /**
- * The identity once a change is undone: later changes cannot be undone on top of it, the organizations are open that were
- * before, and those that were joined under another address since are closed to this one.
+ * The identity after a change is undone: later changes can no longer be undone, the organizations open before are open
+ * again, and those joined under another address since are closed to this one.
  */
 export const undone = (state: IdentityState, { linkId, email, left }: Link): IdentityState => {
   const until = state.links.findIndex((link) => link.linkId === linkId)
@@ -38,7 +38,7 @@ export const undone = (state: IdentityState, { linkId, email, left }: Link): Ide
   return { ...state, links, boundTo: left.boundTo, memberships }
 }
 
-/** Whether somebody joined under another address, from which this one was brought back. */
+/** Whether the membership began under another address, from which this one was restored. */
 export const isOfAnother = ({ onlyFor }: Membership, email: string | undefined): boolean =>
   onlyFor !== undefined && (email === undefined || !isSame(onlyFor, email))
 

@@ -155,7 +155,7 @@ const accept = async (context: IdentityContext, request: RouteRequest<object, Ac
   return { body: answer, headers: issued.headers, wrote: allWrote(wrote, issued.wrote), secret: true }
 }
 
-/** The person who accepted, with the password given. @throws Failure invalid_credentials for what was undone meanwhile. */
+/** The person who accepted, with the given password. @throws Failure invalid_credentials if it was undone meanwhile. */
 const acceptedPerson = async (
   { people }: IdentityContext,
   { identityId }: Person,
@@ -168,7 +168,7 @@ const acceptedPerson = async (
   return person
 }
 
-/** A person's name where they were last. */
+/** A person's name in their most recent organization. */
 const ownName = async ({ users }: IdentityContext, { state }: Person): Promise<string> => {
   for (const { userId } of loginOrder(state)) {
     const { values } = (await users.load(userId)).state
@@ -183,7 +183,7 @@ const accepted = (asked: Reply, wrote: Wrote | undefined): Reply => ({
   wrote,
 })
 
-/** Whether it was this request, begun by a life before. */
+/** Whether this request followed the link, perhaps before a restart of the process. */
 const isUsedBy = async (
   { people }: IdentityContext,
   identityId: string,
@@ -192,7 +192,7 @@ const isUsedBy = async (
 ): Promise<boolean> =>
   (await people.load(identityId))?.state.links.some((one) => one.linkId === linkId && one.useId === useId) ?? false
 
-/** As login. The tables may not know yet that the user is active. */
+/** Like a login. The tables may not show the user as active yet. */
 const session = async (
   context: IdentityContext,
   signed: SignedToken,

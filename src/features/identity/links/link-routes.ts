@@ -27,7 +27,7 @@ const CONFIRMED = 'Your address is confirmed.'
 const RESET: readonly LinkKind[] = ['reset', 'reopening', 'emailUndo']
 const VERIFYING: readonly LinkKind[] = ['verification', 'emailChange', 'emailUndo']
 
-/** What links in mails lead to, but for invitations. */
+/** Routes of mailed links, except invitations. */
 export const linkRoutes = (context: IdentityContext): Route[] => [
   route<object, { email: string }>({
     method: 'POST',
@@ -77,7 +77,7 @@ export const linkRoutes = (context: IdentityContext): Route[] => [
   }),
 ]
 
-/** The link that a token is of, open or followed by this very request. @throws Failure invalid, rate_limited */
+/** Link of a token, open or followed by this same request. @throws Failure invalid, rate_limited */
 export const openLink = async (
   { people, services, limits }: IdentityContext,
   { body, network, now }: Pick<RouteRequest<object, TokenBody>, 'body' | 'network' | 'now'>,
@@ -115,7 +115,7 @@ const verifyEmail = async (context: IdentityContext, request: RouteRequest<objec
   return { ...reply, wrote: allWrote(wrote, reply.wrote) }
 }
 
-/** As a login. The tables may not know yet what the link changed. */
+/** Like a login. The tables may not have the changes of the link yet. */
 const signedIn = async (
   context: IdentityContext,
   request: RouteRequest<object, TokenBody>,
@@ -158,7 +158,7 @@ const follow = async (
   return kind === 'emailUndo' ? run.catch(asTaken) : run
 }
 
-/** Somebody who has since taken the old address keeps it. */
+/** A person who has since taken the old address keeps it. */
 const asTaken = (error: unknown): never => {
   if (!(error instanceof Failure) || error.code !== 'key_in_use') throw error
   throw new Failure('key_in_use', {
@@ -167,7 +167,7 @@ const asTaken = (error: unknown): never => {
   })
 }
 
-/** Whether the password was given that its owner chose. @throws Failure invalid_credentials, rate_limited */
+/** Whether the given password is the one that its owner chose. @throws Failure invalid_credentials, rate_limited */
 const isOwnPassword = async (
   context: IdentityContext,
   { body, network, now }: RouteRequest<object, TokenBody>,

@@ -4,17 +4,17 @@ import { formatTime } from '../../../kit/http/request-context.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
 import type { LinkIssued, LinkKind } from '../events.ts'
 
-/** A link of an identity, as its stream has it: of each kind (invitations: of each organization) the last one alone. */
+/** A link of an identity in its stream: the last of each kind (invitations: of each organization). */
 export interface Link extends LinkIssued {
-  /** The command that followed it; absent while it is open. */
+  /** Command that followed it; absent while it is open. */
   useId?: string
-  /** Link that brings an address back, once that is left: how often it had changed, and which organizations were open; absent for all. */
+  /** In undo links, after the change: number of changes until then, and the organizations open then; absent for all. */
   left?: { moves: number; boundTo?: readonly string[] }
 }
 
 const DAY_MS = 86_400_000
 
-/** How long links hold. */
+/** Lifetimes of links. */
 export const LIVES_MS: { [kind in LinkKind]: number } = {
   invitation: 7 * DAY_MS,
   verification: 7 * DAY_MS,
@@ -24,14 +24,14 @@ export const LIVES_MS: { [kind in LinkKind]: number } = {
   emailUndo: 7 * DAY_MS,
 }
 
-/** What is issued at a time, ms since the epoch. */
+/** A link issued at a time, ms since the epoch. */
 export const newLink = (link: Omit<LinkIssued, 'expiresAt' | 'at'>, now: number): LinkIssued => ({
   ...link,
   expiresAt: formatTime(now + LIVES_MS[link.kind]),
   at: formatTime(now),
 })
 
-/** The links with a new one among them: it ends the older ones that it stands for. */
+/** Adds a new link, which ends the older ones that it replaces. */
 export const withLink = (links: readonly Link[], issued: LinkIssued): Link[] => [
   ...links.filter(({ kind, organizationId }) => !isSameFor(issued, kind, organizationId)),
   issued,
@@ -40,10 +40,10 @@ export const withLink = (links: readonly Link[], issued: LinkIssued): Link[] => 
 const isSameFor = (issued: LinkIssued, kind: LinkKind, organizationId: string | undefined): boolean =>
   kind === issued.kind && (kind !== 'invitation' || organizationId === issued.organizationId)
 
-/** Whether somebody may still follow it. `at` is RFC 3339, as all times of facts. */
+/** Whether it may still be followed. `at` is RFC 3339, like all times of facts. */
 export const isOpen = ({ useId, expiresAt }: Link, at: string): boolean => useId === undefined && at < expiresAt
 
-/** Answer for any link that cannot be followed, whatever the reason. */
+/** Answer for any link that cannot be followed, for whatever reason. */
 export const linkEnded = () =>
   invalid('/token', 'is of no link that can be followed: it was used, replaced, or has expired')
 
@@ -51,11 +51,11 @@ const PURPOSE = 'mailed-link'
 const ID_BYTES = 16
 const SECRET_BYTES = 24
 
-/** The secret of a link: whose it is, which one, and what only the keyring can make of both. */
+/** Token of a link: identity id, link id, and a secret that only the keyring can derive from both. */
 export const linkToken = (keyring: Keyring, identityId: string, linkId: string): string =>
   Buffer.concat([bytesOf(identityId), bytesOf(linkId), secretOf(keyring, identityId, linkId)]).toString('base64url')
 
-/** Which link a token is of; undefined for one that this keyring did not make. */
+/** Link of a token; undefined if this keyring did not issue it. */
 export const readLinkToken = (keyring: Keyring, token: string): { identityId: string; linkId: string } | undefined => {
   const bytes = Buffer.from(token, 'base64url')
   if (bytes.length !== 2 * ID_BYTES + SECRET_BYTES || bytes.toString('base64url') !== token) return undefined

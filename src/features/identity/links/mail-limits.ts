@@ -5,14 +5,14 @@ import { normalizeKey } from '../../../kit/commands/unique-claim.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
 
 const HOUR_MS = 3_600_000
-/** Mails an hour that an organization may have sent to people whom it names. */
+/** Mails per hour that an organization may trigger to people whom it names. */
 const INVITATIONS_MAX = 1_000
-/** Mails an hour to one address, from all senders. */
+/** Mails per hour to one address, from all senders. */
 const TO_ONE_ADDRESS_MAX = 10
-/** Links an hour that may be asked for, or tried, from one network address. */
+/** Links per hour that may be requested or tried from one network address. */
 const FROM_ONE_ADDRESS_MAX = 300
 
-/** Bounds what others can have mailed in our name, and how often links are tried. Counted over all nodes. */
+/** Limits mails that others trigger in our name, and attempts to use links. Counted across all nodes. */
 export class MailLimits {
   private readonly tables: Pick<TableStore, 'increment'>
   private readonly keyring: Keyring
@@ -22,12 +22,12 @@ export class MailLimits {
     this.keyring = keyring
   }
 
-  /** For operations that everybody may call. @throws Failure rate_limited */
+  /** For public operations. @throws Failure rate_limited */
   async countFrom(address: string, now: number): Promise<void> {
     await this.count(`from:${address}`, FROM_ONE_ADDRESS_MAX, now)
   }
 
-  /** Counts an attempt, whatever becomes of it. @throws Failure rate_limited */
+  /** Counts an attempt, successful or not. @throws Failure rate_limited */
   async countSignUp(network: string, max: number, now: number): Promise<void> {
     await this.count(`signed-up-from:${network}`, max, now, 'Too many sign-ups from your address; try again later.')
   }
@@ -38,7 +38,7 @@ export class MailLimits {
     await this.count(`invited:${organizationId}:${normalizeKey(email)}`, TO_ONE_ADDRESS_MAX, now)
   }
 
-  /** Whether another mail may go there; the requester is not told. */
+  /** Whether another mail may be sent there; the requester is not told. */
   async mayRemind(email: string): Promise<boolean> {
     const { count } = await this.tables.increment(NO_ORGANIZATION, this.keyOf(`forgot:${normalizeKey(email)}`), HOUR_MS)
     return count <= TO_ONE_ADDRESS_MAX
@@ -50,7 +50,7 @@ export class MailLimits {
     throw new Failure('rate_limited', { message, retryAfterSeconds: Math.max(1, Math.ceil((expiresAt - now) / 1000)) })
   }
 
-  // Hashed, so that no table holds what people typed.
+  // Hashed, so that no table holds typed addresses.
   private keyOf(what: string): string {
     return `mail-${this.keyring.hmac('mail-limits', what).toString('base64url')}`
   }

@@ -5,9 +5,9 @@ import { linkToken, newLink } from './links.ts'
 import { People } from '../people.ts'
 
 /**
- * The secret of a link that sets somebody's password, for the operator to hand over: nothing is mailed.
- * Following it takes their second factor off too where `endsFactor` says so.
- * @throws Error when nobody has the address.
+ * Token of a link that sets a person's password, for the operator to hand over: nothing is mailed. With `endsFactor`,
+ * following it also removes their second factor.
+ * @throws Error if nobody has the address.
  */
 export const operatorLink = async (
   services: Pick<Services, 'log' | 'keyring'> & { clock: Pick<Clock, 'now'> },

@@ -7,17 +7,17 @@ import type { LinkKind } from '../events.ts'
 import { People } from '../people.ts'
 
 const DAY_MS = 86_400_000
-/** Mails a day of any kind. */
+/** Mails per day of any kind. */
 const SHARED_MAX = 3
-/** Kinds that have one more for themselves: requests for the others cannot keep an owner from these. */
+/** Kinds with one more mail of their own: requests for others cannot keep these from an owner. */
 const KEPT_FOR: readonly string[] = ['reset', 'invitation']
 
-/** What a mail of the service itself is about; a notice has no link. */
+/** Subject of a mail of the service itself; notices have no link. */
 export type MailSubject = LinkKind | 'notice' | 'export'
 
 /**
- * Bounds mails of the service itself to an address that nobody has verified: five a day, from all senders of every
- * organization. Counted over all nodes, and kept over restarts.
+ * Limits mails of the service itself to an unverified address: five a day, from all senders of every organization.
+ * Counted across all nodes, and kept over restarts.
  */
 export class UnverifiedMails {
   private readonly people: People
@@ -30,7 +30,7 @@ export class UnverifiedMails {
     this.keyring = services.keyring
   }
 
-  /** Counts a mail; answers until when there may be no further one (ms since the epoch), or undefined when it may go. */
+  /** Counts a mail; returns the time of the next allowed one (ms since the epoch), or undefined if it may be sent. */
   async count(email: string, subject: MailSubject): Promise<number | undefined> {
     if ((await this.people.findByEmail(email))?.state.isVerified === true) return undefined
     if (KEPT_FOR.includes(subject) && (await this.increment(subject, email)).count <= 1) return undefined
@@ -38,7 +38,7 @@ export class UnverifiedMails {
     return count <= SHARED_MAX ? undefined : expiresAt
   }
 
-  /** Counts a mail that somebody asks for who may be told that it is one too many. @throws Failure rate_limited */
+  /** Counts a mail whose requester may be told of the limit. @throws Failure rate_limited */
   async demand(email: string, subject: MailSubject, now: number): Promise<void> {
     const until = await this.count(email, subject)
     if (until === undefined) return
@@ -50,7 +50,7 @@ export class UnverifiedMails {
   }
 
   private increment(place: string, email: string): Promise<{ count: number; expiresAt: number }> {
-    // Hashed, so that no table holds what people typed.
+    // Hashed, so that no table holds typed addresses.
     const key = this.keyring.hmac('mail-limits', `unverified:${place}:${normalizeKey(email)}`).toString('base64url')
     return this.tables.increment(NO_ORGANIZATION, `mail-${key}`, DAY_MS)
   }

@@ -18,7 +18,7 @@ interface CreateBody extends HubFields {
   copyDataFromFirstOrg?: boolean
 }
 
-/** Makes a further organization, switches the caller to it and revokes the token of the call. */
+/** Creates a further organization, switches the caller to it and revokes the token of the call. */
 export const createOrganizationRoute = (context: IdentityContext): Route =>
   route<object, CreateBody>({
     method: 'POST',
@@ -80,7 +80,7 @@ const createOrganization = async (
     ...(await organizationItems(context, { memberships: before }, undefined)),
     organizationItem(organization, { key: 'owner' }, userId, true),
   ]
-  // Last, so that a client without an answer may ask again with this token.
+  // Last, so that a client without an answer may retry with this token.
   const exchanged = await exchangeToken(context, request, { userId, organizationId, jti })
   return {
     body: { ...sessionBody('Your organization is ready.', exchanged.signed, owner, items), isHubSet: true },

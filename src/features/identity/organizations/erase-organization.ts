@@ -5,7 +5,7 @@ import { route, type Reply, type Route, type RouteRequest } from '../../../kit/h
 import type { IdentityContext } from '../context.ts'
 import { ERASE_ORGANIZATION } from '../processes.ts'
 
-/** Takes the caller's organization away for ever; an owner says their password again. */
+/** Erases the caller's organization for ever; an owner confirms with their password. */
 export const eraseOrganizationRoute = (context: IdentityContext): Route =>
   route<object, { password: string }>({
     method: 'DELETE',

@@ -13,9 +13,9 @@ export interface Founding {
   /** Bodies of its first hubs. */
   hubs: readonly JsonObject[]
   settings?: JsonObject
-  /** Roles beside the predefined ones. */
+  /** Roles besides the predefined ones. */
   roles?: readonly { name: string; permissions: readonly string[] }[]
-  /** Flows that are copied. */
+  /** Copied flows. */
   flows?: readonly { flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string }
   signUp?: FoundOrganizationData['signUp']
@@ -28,8 +28,8 @@ export interface Founded {
 }
 
 /**
- * Makes an organization with its hubs, the four predefined roles and its owner. `origin.organizationId` is its id.
- * @throws Failure key_in_use for the e-mail of somebody who signs up, not_available when nobody may any more, quota.
+ * Creates an organization with its hubs, the four predefined roles and its owner. `origin.organizationId` is its id.
+ * @throws Failure key_in_use for the e-mail of a sign-up, not_available if sign-up is closed by now, quota.
  */
 export const foundOrganization = async (
   context: IdentityContext,
@@ -40,7 +40,7 @@ export const foundOrganization = async (
   const { organizationId } = origin
   const organizationsMax = context.config.organizationsPerUser
   const wrote = await context.services.processes.run(FOUND_ORGANIZATION, organizationId, origin, async () => {
-    // A repeated request founds nothing from what it would copy now.
+    // A repeated request does not copy the present state.
     const { state } = await context.users.load(userId)
     return state.status === 'absent' ? withIds(origin.ids, await founding(), organizationsMax) : undefined
   })
@@ -49,7 +49,7 @@ export const foundOrganization = async (
   return { organization, owner, wrote }
 }
 
-/** All ids that it will use: a process that carries it on uses the same ones. */
+/** All ids that it will use: a resumed process uses the same ones. */
 const withIds = (
   ids: IdSource,
   { hubs, roles = [], flows = [], owner, ...founding }: Founding,

@@ -2,9 +2,9 @@ import { Failure } from '../../../kernel/errors.ts'
 import type { Fact } from '../../../kernel/event.ts'
 import { IDENTITY, type OrganizationFounded } from '../events.ts'
 
-/** The part of an identity that says what it made. */
+/** Organizations that an identity created. */
 export interface FoundingState {
-  /** Organizations that the person made and that are there. Those made before this was counted are not among them. */
+  /** Existing organizations that the person created. Those from before counting began are not included. */
   founded: readonly string[]
 }
 

@@ -12,12 +12,12 @@ import { logoKey, logoPath } from './logo-path.ts'
 import { organization, shownOrganization } from './organization.ts'
 
 const LOGO_BYTES_MAX = 2 * 1024 * 1024
-/** The form around the file. */
+/** Most bytes of the form besides the file. */
 const FORM_BYTES_MAX = 64 * 1024
 const MULTIPART = 'multipart/form-data'
 const { declaration } = organization
 
-/** Uploading, removing and showing the logo of an organization. */
+/** Routes that upload, remove and show an organization's logo. */
 export const logoRoutes = (context: IdentityContext): Route[] => [
   putRoute(context),
   route({

@@ -20,7 +20,7 @@ import { ORGANIZATIONS_TABLE } from '../views.ts'
 
 const declaration = organization.declaration
 const settingsCheck = compileCheck(objectSchema(SETTINGS_FIELDS))
-/** The version is that of the organization. */
+/** Version of the organization. */
 const VERSIONED = { ...SETTINGS_FIELDS, version: optional(integer({ min: 1 })) }
 const settingsAnswer: Answer = {
   description: 'The settings of the organization.',
@@ -119,7 +119,7 @@ const changeSettings = (context: IdentityContext, method: 'PUT' | 'PATCH'): Rout
     },
   })
 
-/** Sets the settings as a whole, since a merge patch of the organization would keep what they lack, over the version they were read at. */
+/** Replaces all settings of the version that was read, because a merge patch would keep omitted ones. */
 const writeSettings = async (
   context: IdentityContext,
   request: RouteRequest<object, JsonObject>,
@@ -147,7 +147,7 @@ const writeSettings = async (
   }
 }
 
-/** @throws Failure invalid for a day of what is not demanded */
+/** @throws Failure invalid for a date without the requirement */
 const assertDemanded = ({ secondFactorFrom }: JsonObject, { requiresSecondFactor }: JsonObject): void => {
   if (secondFactorFrom !== undefined && secondFactorFrom !== null && requiresSecondFactor !== true)
     throw invalid('/secondFactorFrom', 'needs requiresSecondFactor')

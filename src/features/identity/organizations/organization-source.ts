@@ -12,7 +12,7 @@ import type { Founding } from './found-organization.ts'
 import type { UserRow } from '../users/user.ts'
 import { HUBS_TABLE, ORGANIZATIONS_TABLE, ROLES_TABLE, USERS_TABLE } from '../views.ts'
 
-/** They stand together in the event that begins a new organization. */
+/** They share the first event of a new organization. */
 const COPIED_HUBS_MAX = 1_000
 
 export interface HubFields {
@@ -22,9 +22,9 @@ export interface HubFields {
 }
 
 /**
- * What a new organization begins with: the hub that was sent, and what is copied from the caller's oldest membership as
+ * Initial content of a new organization: the hub in the request, and copies from the caller's oldest membership as
  * owner (for hubs: the oldest whose organization has some).
- * @throws Failure invalid when hub fields are missing and there is nothing to copy them from, quota for too many hubs.
+ * @throws Failure invalid if hub fields are missing and there is nothing to copy from, quota for too many hubs.
  */
 export const beginning = async (
   context: IdentityContext,
@@ -80,7 +80,7 @@ const ownedMemberships = async (
   return owned
 }
 
-/** With the flag all hubs there, since an owner has access to all; else its first hub when none was sent. @throws Failure quota */
+/** With the flag all hubs, since owners see all; else its first hub if none was sent. @throws Failure quota */
 const copiedHubs = async (
   { services: { tables } }: IdentityContext,
   owned: readonly Membership[],
@@ -112,7 +112,6 @@ const tooManyHubs = (): Failure =>
 
 const hubBody = (row: Row): JsonObject => pick(row as JsonObject, ['name', 'address', 'lat', 'lng'])
 
-/** Custom and default ones. */
 const allFlows = async (
   { services: { tables } }: IdentityContext,
   organizationId: string,

@@ -24,7 +24,7 @@ export const SETTINGS_FIELDS = {
   currency: withDefault(currency(), 'EUR'),
   timeZone: withDefault(timeZone(), 'UTC'),
   configuration: withDefault(anyObject(), {}),
-  /** From that day on, users without a second factor may do nothing but set one up. */
+  /** From that day on, users without a second factor may only set one up. */
   requiresSecondFactor: optional(bool()),
   secondFactorFrom: optional(time()),
 }
@@ -33,7 +33,7 @@ export const SETTINGS_DEFAULT = { language: 'en', currency: 'EUR', timeZone: 'UT
 
 const AMOUNTS = { type: 'object', additionalProperties: { type: 'integer', minimum: 0 } } as const
 
-/** An organization is a resource of itself: its id is its organizationId. Its routes have no id and are written by hand. */
+/** An organization is its own resource: its id is its organizationId. Its routes have no id and are written by hand. */
 export const organization = defineResource({
   noun: 'organization',
   plural: ORGANIZATIONS_TABLE,
@@ -57,20 +57,20 @@ const DEMAND_AFTER_MS = 7 * 86_400_000
 
 const settingsOf = (values: JsonObject | undefined): JsonObject => (values?.settings ?? {}) as JsonObject
 
-/** With the day from which a second factor is asked for: a week from now, where nobody names another. */
+/** Adds the day from which a second factor is required: by default, a week from now. */
 const keptSettings = (values: JsonObject, before: JsonObject | undefined, now: number): JsonObject => {
   const { secondFactorFrom, ...settings } = settingsOf(values)
   if (settings.requiresSecondFactor !== true) return settings
   const known = settingsOf(before)
   const isNew = known.requiresSecondFactor !== true
   const from = secondFactorFrom ?? (isNew ? formatTime(now + DEMAND_AFTER_MS) : known.secondFactorFrom)
-  // Where it was asked for before there was such a day, it is asked for already.
+  // A requirement from before such dates existed is already in force.
   return from === undefined
     ? settings
     : { ...settings, secondFactorFrom: formatTime(new Date(from as string | number).getTime()) }
 }
 
-/** Nobody demands of all what they lack themselves: they would be locked out first. @throws Failure conflict */
+/** Callers without a second factor cannot require one: they would be locked out first. @throws Failure conflict */
 const assertMayDemand = ({ values, before, caller }: WriteContext): void => {
   const { requiresSecondFactor, secondFactorFrom } = settingsOf(values)
   if (requiresSecondFactor !== true || caller === undefined || caller.hasSecondFactor === true) return
@@ -79,5 +79,5 @@ const assertMayDemand = ({ values, before, caller }: WriteContext): void => {
   throw new Failure('conflict', { message: 'Set up a second factor of your own before you demand it of everybody.' })
 }
 
-/** The row as it is answered. */
+/** The row as answered. */
 export const shownOrganization = ({ logoBytes: _internal, ...row }: Row): Row => ({ logo: null, ...row })

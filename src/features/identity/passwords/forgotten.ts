@@ -8,11 +8,11 @@ import type { RouteRequest } from '../../../kit/http/route.ts'
 
 const PURPOSE = 'forgotten-password'
 
-/** Stream that notes a forgotten password of an address. */
+/** Stream for the forgotten password of an address. */
 export const forgottenStream = (keyring: Keyring, email: string): string =>
   FORGOTTEN_STREAMS + keyring.hmac(PURPOSE, normalizeKey(email)).toString('hex')
 
-/** Notes it without looking whether anybody has the address: the same work for every address. */
+/** Records it without checking whether anybody has the address: the same work for every address. */
 export const noteForgotten = async (
   { log, keyring }: Pick<Services, 'log' | 'keyring'>,
   email: string,

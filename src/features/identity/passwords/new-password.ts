@@ -2,16 +2,16 @@ import type { IdentityContext } from '../context.ts'
 
 interface NewPassword {
   password: string
-  /** Names and addresses of the person. */
+  /** The person's names and addresses. */
   about: readonly string[]
-  /** The organization whose name it must not be either. */
+  /** Organization whose name the password must not be. */
   organizationId?: string
-  /** The network that asks, where it is not the organization. */
+  /** Network of the request, if the source is not the organization. */
   source?: string
 }
 
 /**
- * The hash of a password that somebody chose, once it is known to be hard to guess. Users with an older weak one still
+ * Hash of a password chosen by a person, after checking that it is hard to guess. Users with an older weak one still
  * sign in with it.
  * @throws Failure invalid for a weak password, overloaded
  */

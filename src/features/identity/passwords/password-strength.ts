@@ -6,7 +6,7 @@ import type { StrengthAnswer, StrengthJob } from './password-worker.ts'
 
 /** Passwords that may wait: at about 40 ms each, the last one waits three seconds. */
 const WAITING_MAX = 64
-/** Time without a question after which a worker ends, and its dictionaries with it. */
+/** Idle time after which a worker ends, releasing its dictionaries. */
 const IDLE_MS = 60_000
 
 interface Waiting {
@@ -16,8 +16,8 @@ interface Waiting {
 }
 
 /**
- * Judges new passwords, one after the other and in turns of those who ask, in a thread that is started for the first one:
- * loading the dictionaries takes some 300 ms.
+ * Rates new passwords, one at a time with sources taking turns, in a thread that is started for the first one: loading
+ * the dictionaries takes some 300 ms.
  */
 export class PasswordStrength {
   private readonly clock: Clock
@@ -32,7 +32,7 @@ export class PasswordStrength {
 
   /**
    * @param about names and addresses that are no secret of this person
-   * @param source the network or the organization that asks
+   * @param source network or organization of the request
    * @throws Failure invalid for a password that is easy to guess, overloaded
    */
   async assertStrong(password: string, about: readonly string[], source: string): Promise<void> {
@@ -60,7 +60,7 @@ export class PasswordStrength {
     this.current = this.queue.shift()
     if (this.current === undefined) return
     const worker = (this.worker ??= this.start())
-    // While somebody waits it keeps the process alive.
+    // Pending work keeps the process alive.
     worker.ref()
     this.cancelIdle()
     worker.postMessage(this.current.job)

@@ -5,25 +5,25 @@ import * as english from '@zxcvbn-ts/language-en'
 
 export interface StrengthJob {
   password: string
-  /** What the person is known by. */
+  /** Names and addresses of the person. */
   about: readonly string[]
 }
 
 export interface StrengthAnswer {
-  /** Absent when the password is strong enough. */
+  /** Absent if the password is strong enough. */
   weakness?: string
 }
 
-/** From this score on a password is taken: over a million guesses. */
+/** Lowest accepted score: over a million guesses. */
 const SCORE_MIN = 2
-/** Characters scored at once, in UTF-16: 40 take 40 ms, and the time grows faster than they do. */
+/** UTF-16 characters scored at once: 40 take 40 ms, and the time grows faster than linearly. */
 const PART_CHARS = 40
-/** Substitutions such as `@` for `a` that are tried; the usual hundred takes ten times as long. */
+/** Substitutions tried, such as `@` for `a`; the usual hundred takes ten times as long. */
 const SUBSTITUTIONS_MAX = 8
 const PERSONAL = 'it is made of your name, your address or your organization.'
 const WEAK = 'it is too short, or made of what is often used.'
 
-/** Sentences by what the library calls a weakness. */
+/** Sentences by the library's names of weaknesses. */
 const WEAKNESSES: { readonly [name: string]: string } = {
   straightRow: 'it follows keys that lie side by side.',
   keyPattern: 'it follows keys that lie side by side.',
@@ -43,7 +43,7 @@ const WEAKNESSES: { readonly [name: string]: string } = {
 }
 
 const { warnings, suggestions } = english.translations
-/** Under these translations the library answers the names of weaknesses. */
+/** With these translations the library returns the names of weaknesses. */
 const named = <Texts extends object>(texts: Texts): Texts =>
   Object.fromEntries(Object.keys(texts).map((name) => [name, name])) as Texts
 
@@ -54,7 +54,7 @@ const library = new ZxcvbnFactory({
   l33tMaxSubstitutions: SUBSTITUTIONS_MAX,
 })
 
-/** A password is as strong as its beginning or its end. */
+/** The stronger of its beginning and its end determines a password's strength. */
 const weaknessOf = ({ password, about }: StrengthJob): string | undefined => {
   const known = wordsOf(about)
   if (known.includes(squeezed(password))) return PERSONAL
@@ -65,7 +65,7 @@ const weaknessOf = ({ password, about }: StrengthJob): string | undefined => {
   return WEAKNESSES[results[0].feedback.warning ?? ''] ?? WEAK
 }
 
-/** Each text whole, without what is no letter, and its words; also without accents. */
+/** Each text without non-letters, and its words; also without accents. */
 const wordsOf = (about: readonly string[]): string[] => {
   const texts = about.flatMap((text) => [text, text.normalize('NFKD').replace(/\p{M}/gu, '')])
   const words = texts.flatMap((text) => [

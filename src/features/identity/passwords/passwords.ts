@@ -2,14 +2,14 @@ import { hash, verify } from '@node-rs/argon2'
 import { Failure } from '../../../kernel/errors.ts'
 import { FairQueue } from '../../../kernel/fair-queue.ts'
 
-/** Hashes under way at one time: each takes a thread of libuv's pool (four by default) and 19 MiB. */
+/** Hashes computed at one time: each takes a thread of libuv's pool (four by default) and 19 MiB. */
 const HASHES_AT_ONCE = 2
-/** Those that may wait in one lane: at about 30 ms each, the last one waits three seconds while all lanes are full. */
+/** Most waiting in one lane: at about 30 ms each, the last one waits three seconds while all lanes are full. */
 const WAITING_MAX = 64
 
 /**
- * Work waits in lanes that have their turns one after the other, each of them fair to its sources: new passwords keep
- * nobody from logging in, and those who log in from where they did before wait for no stranger's guesses.
+ * Work waits in lanes that take turns, each of them fair to its sources: new passwords block no logins, and logins from
+ * known networks do not wait for strangers' guesses.
  */
 type Lane = 'known' | 'login' | 'new'
 
@@ -22,34 +22,34 @@ interface Waiting {
 export interface GuessGuard {
   /** Source of the guess. */
   network: string
-  /** Whether the identity logged in from there before. */
+  /** Whether the identity has logged in from there before. */
   isKnown(): Promise<boolean>
   admit(): Promise<void>
   noteFailure(): Promise<void>
 }
 
 /**
- * argon2id with the parameters that OWASP names first for it (19 MiB, two passes, one lane), bounded: more than a lane
- * holds are refused with `overloaded`, for each hash holds memory and a thread that other work needs too.
+ * argon2id with the parameters that OWASP names first for it (19 MiB, two passes, one lane), bounded: requests beyond a
+ * full lane are refused with `overloaded`, because each hash holds memory and a thread that other work needs too.
  */
 export class Passwords {
-  /** The one whose turn is next comes first. */
+  /** The lane whose turn is next comes first. */
   private readonly lanes = new Map<Lane, FairQueue<Waiting>>(
     (['known', 'login', 'new'] as const).map((lane) => [lane, new FairQueue<Waiting>(WAITING_MAX)]),
   )
   private running = 0
   private decoy: Promise<string> | undefined
 
-  /** For a new password. `source`: the network or the organization that asks. @throws Failure overloaded */
+  /** For a new password. `source`: network or organization of the request. @throws Failure overloaded */
   hash(password: string, source: string): Promise<string> {
     return this.bounded('new', source, () => hash(password))
   }
 
   /**
-   * Whether the password belongs to the hash; without a hash the same work is done and the answer is no.
-   * `guard` is asked when the turn has come and learns of a failure before the next turn, so that guesses that come at
-   * the same time count against each other.
-   * @throws Failure overloaded, or what `guard` throws
+   * Whether the password matches the hash; without a hash the same work is done and the answer is no. `guard` is called
+   * when the turn has come and learns of a failure before the next turn, so that simultaneous guesses count against
+   * each other.
+   * @throws Failure overloaded, or errors of `guard`
    */
   async verify(password: string, passwordHash: string | undefined, guard: GuessGuard): Promise<boolean> {
     const lane = (await guard.isKnown()) ? 'known' : 'login'

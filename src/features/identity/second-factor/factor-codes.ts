@@ -17,7 +17,7 @@ const RECOVERY_CHARACTERS = 10
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const PURPOSE = 'second-factor'
 
-/** A secret for an app, encrypted for the log, and as the address that apps read as a QR code (RFC 6238; SHA-1, six digits, 30 s). */
+/** A secret for an app, encrypted for the log, and as a URI for a QR code (RFC 6238; SHA-1, six digits, 30 s). */
 export const newSecret = (
   keyring: Keyring,
   seed: string,
@@ -32,7 +32,7 @@ export const newSecret = (
   }
 }
 
-/** Codes for users who lost the app, each good once. A repeated request draws the same seed, and so the same codes. */
+/** Single-use codes for users who lost the app. A repeated request draws the same seed, and so the same codes. */
 export const newRecoveryCodes = (keyring: Keyring, seed: string): string[] =>
   Array.from({ length: RECOVERY_CODES }, (_, i) => {
     const bytes = keyring.hmac('recovery-code', `${seed}|${i}`).subarray(0, RECOVERY_CHARACTERS)
@@ -45,7 +45,7 @@ export const recoveryHash = (keyring: Keyring, identityId: string, code: string)
   return keyring.hmac('recovery-code-hash', `${identityId}|${plain}`).toString('base64url')
 }
 
-/** The step of time (30 s since the epoch) that a code is of: the present one, or one beside it; undefined for a wrong code. */
+/** Time step (30 s since the epoch) of a code: the present one or an adjacent one; undefined for a wrong code. */
 export const stepOf = (keyring: Keyring, sealedSecret: string, code: string, now: number): number | undefined => {
   const token = code.replace(/\s/g, '')
   if (!/^\d{6}$/.test(token)) return undefined
@@ -61,7 +61,7 @@ export const stepOf = (keyring: Keyring, sealedSecret: string, code: string, now
 }
 
 /**
- * Takes a code of an app, or a recovery code: neither is good again.
+ * Consumes a code of an app or a recovery code: neither is valid again.
  * @throws Failure wrong_code, rate_limited
  */
 export const takeCode = async (

@@ -9,7 +9,7 @@ import { newLink } from '../links/links.ts'
 import { CHANGE_FACTOR } from '../processes.ts'
 import { assertOwner } from '../users/user-rules.ts'
 
-/** An administrator takes it off for a user who lost it. */
+/** An administrator removes the factor of a user who lost it. */
 export const resetSecondFactorRoute = (context: IdentityContext): Route =>
   route({
     method: 'DELETE',

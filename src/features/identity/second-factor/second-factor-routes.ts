@@ -14,9 +14,9 @@ import { resetSecondFactorRoute } from './reset-second-factor.ts'
 import { noFactor, nothingOffered } from './second-factor.ts'
 import { isFirstUse } from '../single-use.ts'
 
-/** What was begun is confirmed within it. */
+/** Time within which an offered factor must be confirmed. */
 const OFFER_MS = 3_600_000
-/** Time after a sign-in with Microsoft in which nobody is asked for a password, which they may not have. */
+/** Time after a sign-in with Microsoft in which no password is required, because there may be none. */
 const PROVIDER_MS = 10 * 60_000
 
 const TAG = 'Second factor'
@@ -48,7 +48,7 @@ interface Proof {
   code: string
 }
 
-/** The second factor of the calling person: codes of an app (TOTP, RFC 6238) and recovery codes. */
+/** The second factor of the caller: codes of an app (TOTP, RFC 6238) and recovery codes. */
 export const secondFactorRoutes = (context: IdentityContext): Route[] =>
   [readRoute, beginRoute, confirmRoute, replaceRoute, removeRoute, resetSecondFactorRoute].map((routeOf) =>
     routeOf(context),
@@ -190,7 +190,7 @@ const confirm = async (context: IdentityContext, request: RouteRequest<object, {
     asService(originOf(request)),
     async () => {
       const { state } = await personOf(context, request)
-      // A repeat of the request that this process was begun by.
+      // The request that began this process was repeated.
       if (state.factor?.recoveryHashes[0] === recoveryHash(context.services.keyring, identityId, codes[0]))
         return undefined
       const { offered } = state
@@ -214,7 +214,7 @@ const replaceCodes = async (context: IdentityContext, request: RouteRequest<obje
   const { keyring } = context.services
   const codes = newRecoveryCodes(keyring, ids.next())
   const { identityId: own, state } = await personOf(context, request)
-  // A repeat of the request that made these codes: its code is spent.
+  // The request that made these codes was repeated: its code is spent.
   if (state.factor?.recoveryHashes[0] === recoveryHash(keyring, own, codes[0]))
     return { body: { data: { recoveryCodes: codes } }, secret: true }
   const { identityId, used } = await prove(context, request)

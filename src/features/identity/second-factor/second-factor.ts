@@ -9,22 +9,22 @@ import {
   type RecoveryCodeUsed,
 } from '../events.ts'
 
-/** What a person gives beside their password: codes of a secret that an app keeps, or one of the recovery codes. */
+/** Credential besides the password: codes of a secret in an app, or one of the recovery codes. */
 export interface SecondFactor {
   factorId: string
   sealedSecret: string
-  /** Those that were not used. */
+  /** Unused recovery codes. */
   recoveryHashes: readonly string[]
-  /** It was set up under a password that somebody else had set, perhaps by that somebody. */
+  /** Set up under a password that somebody else had set, and perhaps by that person. */
   isShared: boolean
-  /** When it was confirmed, RFC 3339. */
+  /** Time of its confirmation, RFC 3339. */
   since: string
 }
 
-/** The part of an identity that is its second factor. */
+/** Second factor of an identity. */
 export interface FactorState {
   factor?: SecondFactor
-  /** A secret that was answered and not confirmed yet. */
+  /** A secret that was answered and is not confirmed yet. */
   offered?: FactorOffered
 }
 
@@ -35,7 +35,7 @@ export type FactorCommand =
   | ({ type: 'useRecoveryCode' } & RecoveryCodeUsed)
   | ({ type: 'removeFactor' } & FactorRemoved)
 
-/** @throws Failure conflict where there is a factor already, or none; forbidden for a recovery code that was used. */
+/** @throws Failure conflict if there already is a factor, or none; forbidden for a used recovery code. */
 export const decideFactor = (command: FactorCommand, { factor, offered }: FactorState): Fact[] => {
   switch (command.type) {
     case 'offerFactor': {

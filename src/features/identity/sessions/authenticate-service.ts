@@ -14,7 +14,7 @@ import {
 import { permissionsOf } from './authenticate.ts'
 import { ACCESS_ROLES, type AccessRoleRow } from '../views.ts'
 
-/** End of an account without one: later than any time. */
+/** Expiry of an account without one: later than any time. */
 const NO_END = Number.POSITIVE_INFINITY
 /** How long the last use of a key is kept. */
 const USES_KEPT_MS = 10 * 365 * 24 * 3_600_000
@@ -23,13 +23,13 @@ export interface ServiceAuthenticatorServices {
   tables: Pick<TableStore, 'get'>
   keyring: Keyring
   clock: Clock
-  /** Hears of each use of a key that counts. */
+  /** Called with each counted use of a key. */
   used?(accountId: string, keptUntil: number): void
 }
 
 /**
- * The service account that a key stands for, with role and hubs as they are now. Keys are found by their hashes, so that no
- * comparison tells how much of a guess was right. @throws Failure unauthenticated, engine_down
+ * Service account of a key, with its present role and hubs. Keys are found by their hashes, so that no comparison
+ * reveals how much of a guess was right. @throws Failure unauthenticated, engine_down
  */
 export const authenticateService = async (
   { tables, keyring, clock, used }: ServiceAuthenticatorServices,
@@ -49,7 +49,7 @@ export const authenticateService = async (
   return caller
 }
 
-/** The account with the rights that an automation has which it edited last; undefined once it has ended. */
+/** The account with the rights of an automation that it edited last; undefined once it has expired. */
 export const editingService = async (
   tables: Pick<TableStore, 'get'>,
   organizationId: string,
@@ -61,7 +61,7 @@ export const editingService = async (
     ? undefined
     : serviceCaller(organizationId, accountId, account, await roleOf(tables, organizationId, account))
 
-/** When a key ends, ms since the epoch; 0 for one that was replaced at once. */
+/** Expiry of a key, ms since the epoch; 0 for one that was replaced at once. */
 const endOf = (account: AccessServiceRow, keyHash: string): number => {
   const ends = account.expiresAt === undefined ? NO_END : Date.parse(account.expiresAt)
   if (keyHash === account.keyHash) return ends

@@ -18,21 +18,21 @@ import {
 } from '../views.ts'
 
 export interface Authenticator {
-  /** The user that a token stands for, with role, hubs and permissions as they are now. @throws Failure unauthenticated */
+  /** User of a token, with their present role, hubs and permissions. @throws Failure unauthenticated */
   authenticate(token: string): Promise<UserCaller>
-  /** The same although the token was revoked: for a repeat of the call that revoked it. @throws Failure unauthenticated */
+  /** The same for a revoked token: for a repeat of the call that revoked it. @throws Failure unauthenticated */
   authenticateRevoked(token: string): Promise<UserCaller>
 }
 
 export interface AuthenticatorServices {
   tables: Pick<TableStore, 'get'>
   clock: Clock
-  /** Hears of each use of a token that counts; `expiresAt` in ms since the epoch. */
+  /** Called with each counted use of a token; `expiresAt` in ms since the epoch. */
   used?(jti: string, expiresAt: number): void
 }
 
 /**
- * Only the token's signature is remembered: status, role, hubs and revocation are read at each call, so a change counts
+ * Only the token's signature is cached: status, role, hubs and revocation are read at each call, so changes take effect
  * at once, on every node.
  */
 export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServices, tokens: Tokens): Authenticator => {
@@ -71,8 +71,8 @@ export const identityOf = (
   tables.get<AccessIdentityRow>(ACCESS_IDENTITIES.name, NO_ORGANIZATION, identityId)
 
 /**
- * A user with what they may do and see, from the rows of access. Member by member: made by spreading one object after the
- * other into it, a caller took as much processor time as the rest of their look-up.
+ * A user with their permissions and visibility, from the rows of access. Member by member: building it by spreading
+ * several objects took as much processor time as the rest of the lookup.
  */
 export const userCaller = (
   { organizationId, userId, jti, expiresAt }: Pick<UserCaller, 'organizationId' | 'userId' | 'jti' | 'expiresAt'>,
@@ -102,7 +102,7 @@ export const userCaller = (
 const NO_PERMISSIONS: ReadonlySet<string> = new Set()
 const ofRoles = new WeakMap<AccessRoleRow, ReadonlySet<string>>()
 
-/** Made once for a row that is shared, which nobody can change. */
+/** Cached for rows that are shared and immutable. */
 export const permissionsOf = (role: AccessRoleRow | undefined): ReadonlySet<string> => {
   if (role === undefined) return NO_PERMISSIONS
   const known = ofRoles.get(role)

@@ -3,7 +3,7 @@ import type { RouteRequest } from '../../../kit/http/route.ts'
 import type { IdentityContext } from '../context.ts'
 import { cookie, cookieIn } from './cookies.ts'
 
-/** The member of a sign-in that begins the session of a browser, too. */
+/** Member of a sign-in that also begins a browser session. */
 export const SESSION_MEMBER = { session: optional(oneOf('cookie')) }
 
 export interface SessionMember {
@@ -13,10 +13,10 @@ export interface SessionMember {
 const COOKIE = 'waymark-session'
 /** From the last use on. */
 export const BROWSER_SESSION_MS = 30 * 86_400_000
-/** Life of the tokens that are issued for it. */
+/** Lifetime of tokens issued for a browser session. */
 export const BROWSER_TOKEN_MS = 15 * 60_000
 const PURPOSE = 'browser-session'
-/** What the page says in the header `waymark-client`. */
+/** Value of the header `waymark-client` sent by the page. */
 const CLIENT = 'console'
 
 type Context = {
@@ -24,13 +24,13 @@ type Context = {
   config: Pick<IdentityContext['config'], 'publicUrl'>
 }
 
-/** What the cookie says, encrypted. */
+/** Encrypted content of the cookie. */
 export interface BrowserCookie {
   identityId: string
   browserId: string
 }
 
-/** The header that keeps the session in the browser. */
+/** Header that stores the session in the browser. */
 export const browserCookie = (
   { services: { keyring }, config }: Context,
   kept: BrowserCookie,
@@ -44,14 +44,14 @@ export const browserCookie = (
   ),
 })
 
-/** The header that takes it away, where the request has one. */
+/** Header that removes the cookie, if the request has one. */
 export const endOfCookie = (
   { config }: Pick<Context, 'config'>,
   request: Pick<RouteRequest, 'headers'>,
 ): { [name: string]: string } =>
   cookieIn(request, COOKIE) === undefined ? {} : { 'set-cookie': cookie(config.publicUrl, COOKIE, '', 0, 'Strict') }
 
-/** What the cookie of a request says; undefined where it has none that we made. */
+/** Content of a request's cookie; undefined if it has none that we issued. */
 export const keptBy = (
   { services: { keyring } }: Pick<Context, 'services'>,
   request: Pick<RouteRequest, 'headers'>,
@@ -65,7 +65,7 @@ export const keptBy = (
   }
 }
 
-/** What runs elsewhere can neither name our origin as its own nor send the other header without asking first. */
+/** Pages elsewhere can neither send our origin nor, without a preflight request, the other header. */
 export const isOwnPage = ({ config }: Pick<Context, 'config'>, { headers }: Pick<RouteRequest, 'headers'>): boolean => {
   const origin = headers.get('origin')
   if (origin === undefined || headers.get('waymark-client') !== CLIENT || !URL.canParse(origin)) return false

@@ -20,8 +20,8 @@ import { withoutRunOut } from '../users/user.ts'
 import { ACCESS_ROLES, ACCESS_USERS, type AccessRoleRow, type AccessUserRow } from '../views.ts'
 
 /**
- * The user of the most recent organization of the person whose browser calls; undefined where a page of another origin,
- * or no page of ours, sends the cookie.
+ * User in the most recent organization of the browser's person; undefined if the cookie comes from a page of another
+ * origin, or no page of ours.
  * @throws Failure unauthenticated for a session that has ended
  */
 export const browserCaller = async (
@@ -45,7 +45,7 @@ export const browserCaller = async (
   return userCaller(subject, row, role, identity)
 }
 
-/** A token of 15 minutes for a browser's session, which it leaves as it is, and so the tokens of other tabs. */
+/** A token of 15 minutes for a browser session, which stays unchanged, as do the tokens of other tabs. */
 export const refreshInBrowser = async (
   context: IdentityContext,
   request: RouteRequest<object, { organizationId?: string } | undefined>,
@@ -76,10 +76,10 @@ export const refreshInBrowser = async (
   }
 }
 
-/** Time in use that may pass before the log records that it goes on. */
+/** Time in use after which the log records that the session continues. */
 const RENEWED_EVERY_MS = 86_400_000
 
-/** The session as it goes on; undefined where the log knows of a use that is recent enough. */
+/** The renewed session; undefined if the log has a recent enough use. */
 const renewedAt =
   (now: number) =>
   (session: SessionBegan): SessionBegan | undefined => {

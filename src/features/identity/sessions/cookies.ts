@@ -1,9 +1,9 @@
 import type { RouteRequest } from '../../../kit/http/route.ts'
 
-/** Only what signs in gets cookies back. */
+/** Only sign-in routes receive cookies. */
 const PATH = '/api/v3/auth'
 
-/** The value of `Set-Cookie`; a life of 0 takes the cookie away. */
+/** Value of `Set-Cookie`; a lifetime of 0 removes the cookie. */
 export const cookie = (
   publicUrl: string,
   name: string,
@@ -15,6 +15,6 @@ export const cookie = (
   return `${name}=${value}; Path=${PATH}; Max-Age=${lifeMs / 1_000}; HttpOnly; SameSite=${sameSite}${secure}`
 }
 
-/** The cookie of that name that a request has. */
+/** The cookie of that name in a request. */
 export const cookieIn = ({ headers }: Pick<RouteRequest, 'headers'>, name: string): string | undefined =>
   new RegExp(`(?:^|;\\s*)${name}=([\\w.~+/=-]+)`).exec(headers.get('cookie') ?? '')?.[1]

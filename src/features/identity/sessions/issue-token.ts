@@ -8,15 +8,15 @@ import type { Person } from '../people.ts'
 import { revocationOf } from './sessions.ts'
 import type { SignedToken } from './tokens.ts'
 
-/** What a token is issued for. `jti` is drawn before anything is written, so that a repeated request draws the same one. */
+/** Subject of a token. `jti` is drawn before any write, so that a repeated request draws the same one. */
 export interface TokenSubject {
-  /** As they were when they showed who they are. */
+  /** State of the person when they authenticated. */
   person: Person
   organizationId: string
   userId: string
   jti: string
   isByProvider?: boolean
-  /** Begins the session of a browser, too. */
+  /** Also begins a browser session. */
   inBrowser?: boolean
 }
 
@@ -24,15 +24,15 @@ export interface Issued {
   signed: SignedToken
   session: SessionBegan
   wrote: Wrote | undefined
-  /** Keeps the session of the browser where one began. */
+  /** Stores the browser session if one began. */
   headers: { [name: string]: string }
 }
 
 type Request = Pick<RouteRequest, 'address' | 'network' | 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'>
 
 /**
- * Signs a token for somebody who gave a password or followed a link, and begins its session.
- * @throws Failure invalid_credentials where they changed password or second factor meanwhile, or proved who they are.
+ * Signs a token for a person who gave a password or followed a link, and begins its session.
+ * @throws Failure invalid_credentials if they changed password or second factor, or proved an address, meanwhile.
  */
 export const issueToken = async (
   context: IdentityContext,
@@ -54,7 +54,7 @@ export const issueToken = async (
   return { signed, session, wrote, headers }
 }
 
-/** Those who changed their access meanwhile ended the sessions that they found: this one may have begun after that. */
+/** Changes of access meanwhile ended the sessions present then: this one may have begun later. */
 const assertSame = async (
   context: IdentityContext,
   { identityId, state }: Person,
@@ -64,15 +64,15 @@ const assertSame = async (
   const now = (await context.people.load(identityId))?.state
   const isSame = now?.passwordHash === state.passwordHash && now.factor?.factorId === state.factor?.factorId
   if (isSame && now.proofs === state.proofs) return
-  // Somebody who was erased meanwhile leaves no session either.
+  // No session remains of a person erased meanwhile.
   if (now === undefined) await context.sessions.erase(identityId)
   else await context.sessions.end(identityId, revocationOf(session, session.at), origin)
   throw new Failure('invalid_credentials')
 }
 
 /**
- * Signs a token in the place of the one of the call, which ends; sockets that it opened stay open for `graceMs`.
- * @throws Failure unauthenticated when it has ended meanwhile.
+ * Signs a token that replaces the one of the call, which ends; sockets that it opened stay open for `graceMs`.
+ * @throws Failure unauthenticated if it has ended meanwhile.
  */
 export const exchangeToken = async (
   context: IdentityContext,
@@ -83,7 +83,7 @@ export const exchangeToken = async (
   const { identityId, jti } = userOf(request)
   const live = await context.sessions.live(identityId, request.now)
   const before = live.find((one) => one.jti === jti)
-  // A new password ends the browser's session and leaves the token of its call: that gets a session of its own.
+  // A new password ends the browser session but not the token of its call: that gets its own session.
   const open = live.find((one) => one.jti === before?.browserId)?.jti
   const begins = subject.inBrowser === true && open === undefined
   const browserId = begins ? request.ids.next() : before?.browserId
@@ -96,7 +96,7 @@ export const exchangeToken = async (
     { ids: request.ids, metadata: metadataOf(request, subject.organizationId) },
   )
   if ((await context.people.load(identityId)) === undefined) {
-    // Erased meanwhile: what was just written is the only trace.
+    // Erased meanwhile: the event just written is the only trace.
     await context.sessions.erase(identityId)
     throw new Failure('unauthenticated')
   }
@@ -107,14 +107,14 @@ export const exchangeToken = async (
 const lifeMsMax = (browserId: string | undefined): number | undefined =>
   browserId === undefined ? undefined : BROWSER_TOKEN_MS
 
-/** The session of the browser that a token is the first of. */
+/** Browser session that begins with a token. */
 const browserOf = ({ browserId, at, ...token }: SessionBegan): SessionBegan[] => {
   if (browserId === undefined) return []
   const expiresAt = formatTime(Date.parse(at) + BROWSER_SESSION_MS)
   return [{ ...token, jti: browserId, isBrowser: true, expiresAt, at }]
 }
 
-/** The end of the token of the call. */
+/** Revocation of the token of the call. */
 export const revocationOfCall = (request: Pick<Request, 'caller' | 'now'>, graceMs: number): TokenRevoked => {
   const { organizationId, userId, jti, expiresAt } = userOf(request)
   return { jti, organizationId, userId, expiresAt: formatTime(expiresAt), graceMs, at: formatTime(request.now) }

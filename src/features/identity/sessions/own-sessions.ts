@@ -45,7 +45,7 @@ const LIST: ListShape = {
   searchable: false,
 }
 
-/** The sessions of the calling person, in all organizations that their password opens, newest first. */
+/** Sessions of the caller, in all organizations that their password opens, newest first. */
 export const ownSessionRoutes = (context: IdentityContext): Route[] => [
   route<ListQuery>({
     method: 'GET',
@@ -94,7 +94,7 @@ export const ownSessionRoutes = (context: IdentityContext): Route[] => [
   }),
 ]
 
-/** Users who sign in by what an administrator set learn nothing of organizations that it does not open. */
+/** Users who sign in with a password set by an administrator learn nothing of organizations that it does not open. */
 const ownSessions = async (
   context: IdentityContext,
   request: Pick<RouteRequest, 'caller' | 'now'>,
@@ -124,7 +124,7 @@ const sessionsOf = async (context: IdentityContext, request: RouteRequest<ListQu
   }))
 }
 
-/** The newest first, unless the oldest are asked for; a place is the id of the row before. */
+/** Newest first unless the oldest are requested; a cursor is the id of the previous row. */
 const pageOf = (oldestFirst: readonly Row[], { limit, after, offset = 0, sort }: Find): Found => {
   const rows = sort?.order === 'asc' ? [...oldestFirst] : [...oldestFirst].reverse()
   const from = after === undefined ? offset : rows.findIndex(({ _id }) => _id === after) + 1

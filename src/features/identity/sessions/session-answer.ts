@@ -30,7 +30,7 @@ export interface OrganizationItem {
   isCurrent: boolean
 }
 
-/** The organizations of which somebody is an active member and which their password opens, oldest membership first. */
+/** Organizations with an active membership that the password opens, oldest membership first. */
 export const organizationItems = async (
   { services: { tables } }: Pick<IdentityContext, 'services'>,
   person: Pick<IdentityState, 'memberships' | 'opensOnly'>,
@@ -63,7 +63,7 @@ export const organizationItem = (
 
 const MEMBERS = listShape(user.declaration).members
 
-/** The members of an answer that issues a token. */
+/** Members of an answer that issues a token. */
 export const sessionBody = (
   message: string,
   { token, expiresInSeconds }: SignedToken,
@@ -77,7 +77,7 @@ export const sessionBody = (
   organizations,
 })
 
-/** From when on the organization asks for a second factor that the person lacks. */
+/** Time from which the organization requires a second factor that the person lacks. */
 export const secondFactorDue = async (
   { services: { tables } }: Pick<IdentityContext, 'services'>,
   organizationId: string,
@@ -137,7 +137,7 @@ const SESSION: JsonSchema = {
   properties: { ...(SESSION_MEMBERS.properties as object), secondFactorDue: SECOND_FACTOR_DUE },
 }
 
-/** The answer of an operation that issues a token. */
+/** Answer of an operation that issues a token. */
 export const sessionAnswer = (
   description: string,
   further: { [name: string]: JsonSchema } = {},
@@ -164,13 +164,13 @@ const CHALLENGE: JsonSchema = {
   }),
 }
 
-/** The answer of an operation that signs in: a token, or a challenge for users with a second factor. */
+/** Answer of an operation that signs in: a token, or a challenge for users with a second factor. */
 export const signInAnswer = (description: string): Answer => {
   const { schema, ...answer } = sessionAnswer(description)
   return { ...answer, schema: { anyOf: [schema as JsonSchema, CHALLENGE] } }
 }
 
-/** The same, or a message alone for somebody who is an active user nowhere. */
+/** The same, or only a message for a person who is an active user nowhere. */
 export const confirmedAnswer = (description: string): Answer => {
   const { schema, ...answer } = signInAnswer(description)
   const { anyOf } = schema as { anyOf: JsonSchema[] }

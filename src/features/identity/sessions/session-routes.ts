@@ -21,7 +21,7 @@ import { memberFor, signIn } from '../sign-in/sign-in.ts'
 import { type UserRow, withoutRunOut } from '../users/user.ts'
 import { USERS_TABLE } from '../views.ts'
 
-/** Time that sockets of a refreshed token have for their new `auth`. */
+/** Time for sockets of a refreshed token to send their new `auth`. */
 const REFRESH_GRACE_MS = 10_000
 
 interface LoginBody extends SessionMember {

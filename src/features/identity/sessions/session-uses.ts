@@ -3,7 +3,7 @@ import type { Clock } from '../../../kernel/clock.ts'
 import type { Logger } from '../../../kernel/logger.ts'
 import { NO_ORGANIZATION, type TableDeclaration } from '../../../kernel/table.ts'
 
-/** When tokens were used last, by `jti`, to some minutes. Written at once, not by a projection. */
+/** Last uses of tokens, by `jti`, to some minutes. Written directly, not by a projection. */
 const SESSION_USES: TableDeclaration = { name: 'session-uses', version: 1, lives: 'row' }
 
 type UseRow = { lastUsedAt: number }
@@ -17,7 +17,7 @@ export interface SessionUsesOptions {
   logger: Logger
 }
 
-/** Notes that a token is used, some minutes apart. */
+/** Records uses of tokens, some minutes apart. */
 export class SessionUses {
   private readonly options: SessionUsesOptions
   private readonly noted = new Map<string, number>()
@@ -27,7 +27,7 @@ export class SessionUses {
     this.options = options
   }
 
-  /** Holds nobody up; what cannot be written is tried again at the next use. */
+  /** Never delays the caller; failed writes are retried at the next use. */
   note(jti: string, expiresAt: number): void {
     const now = this.options.clock.now()
     const before = this.noted.get(jti)

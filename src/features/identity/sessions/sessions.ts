@@ -10,7 +10,7 @@ interface SessionOrigin {
   metadata: EventMetadata
 }
 
-/** What a stream says of tokens that have not ended by themselves. */
+/** Tokens of a stream that have not expired. */
 interface SessionState {
   /** Oldest first. */
   live: Map<string, SessionBegan>
@@ -20,10 +20,10 @@ interface SessionState {
 
 const PAGE_EVENTS = 500
 const TRIES = 50
-/** Appends after which the stream is truncated: what has ended by itself says nothing any more. */
+/** Appends after which the stream is truncated: expired tokens are no longer needed. */
 const TRUNCATE_EVERY = 256
 
-/** The tokens of each identity, from their issue to their end; a stream of their own, since people log in for years. */
+/** Tokens of each identity, from their issue to their end; in a separate stream, since people log in for years. */
 export class Sessions {
   private readonly log: EventLog
 
@@ -31,7 +31,7 @@ export class Sessions {
     this.log = log
   }
 
-  /** A token was issued to somebody who gave a password or followed a link; before it stands the session of a browser that began with it. */
+  /** Begins the session of a token after a password or a link, preceded by its browser session, if any. */
   async begin(identityId: string, begun: readonly SessionBegan[], origin: SessionOrigin): Promise<Wrote> {
     const { ids, metadata } = origin
     const type = SESSION.began
@@ -42,8 +42,8 @@ export class Sessions {
   }
 
   /**
-   * Begins the session of a token for the one of a browser; `renewed` is how that goes on, undefined where it is as it is.
-   * @throws Failure unauthenticated when the browser's has ended
+   * Begins the session of a token for a browser session; `renewed` continues that one, undefined if it stays unchanged.
+   * @throws Failure unauthenticated if the browser session has ended
    */
   beginIn(
     identityId: string,
@@ -61,8 +61,8 @@ export class Sessions {
   }
 
   /**
-   * Ends a token, and begins the session of the one that takes its place, the last of `next`; done before, by the same
-   * request, it changes nothing. @throws Failure unauthenticated when the token has ended otherwise.
+   * Ends a token, and begins the session of its successor, the last of `next`; repeated by the same request, it changes
+   * nothing. @throws Failure unauthenticated if the token has ended otherwise.
    */
   replace(
     identityId: string,
@@ -77,7 +77,7 @@ export class Sessions {
     })
   }
 
-  /** Ends a token. One that was issued for the session of a browser ends that, and its other tokens, too. */
+  /** Ends a token. If it was issued for a browser session, that and its other tokens end too. */
   end(identityId: string, token: TokenRevoked, origin: SessionOrigin): Promise<Wrote | undefined> {
     return this.write(identityId, token.at, origin, ({ live, ended }) => {
       const browserId = live.get(token.jti)?.browserId ?? token.jti
@@ -89,7 +89,7 @@ export class Sessions {
     })
   }
 
-  /** Ends every session of the identity but one. `at` in RFC 3339. */
+  /** Ends all sessions of the identity but one. `at` in RFC 3339. */
   endAll(
     identityId: string,
     { except, at }: { except?: string; at: string },
@@ -100,7 +100,7 @@ export class Sessions {
     )
   }
 
-  /** Nothing of them is left, nor from where they came. */
+  /** Erases all sessions, including their addresses. */
   erase(identityId: string): Promise<void> {
     return this.log.erase(streamOf(identityId))
   }
@@ -147,7 +147,7 @@ export class Sessions {
     }
   }
 
-  /** Truncates every `TRUNCATE_EVERY` events; `count` have come up to the revision. */
+  /** Truncates every `TRUNCATE_EVERY` events; `count` is their number up to the revision. */
   private async truncateAt(
     identityId: string,
     { revision, count, at }: { revision: number; count: number; at: string },
@@ -172,7 +172,7 @@ export class Sessions {
   }
 }
 
-/** What ends a session at once. */
+/** Revocation that ends a session at once. */
 export const revocationOf = (
   { jti, organizationId, userId, expiresAt }: SessionBegan,
   at: string,

@@ -15,7 +15,7 @@ interface SwitchBody extends SessionMember {
   password: string
 }
 
-/** Exchanges the token of the call for one of another organization of the same person, who says the password again. */
+/** Exchanges the token for one of the same person in another organization; requires the password again. */
 export const switchOrganizationRoute = (context: IdentityContext): Route =>
   route<object, SwitchBody>({
     method: 'POST',

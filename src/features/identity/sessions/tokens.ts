@@ -4,7 +4,7 @@ import type { Keyring, TokenKey } from '../../../kit/keys/keyring.ts'
 import { RecentMap } from '../../../kernel/recent-map.ts'
 
 const ISSUER = 'waymark'
-/** Verified tokens that are remembered: checking a signature takes about 0.1 ms. By the token itself, since a hash of it would cost most. */
+/** Verified tokens cached: a signature check takes about 0.1 ms. Keyed by token: hashing would cost most of that. */
 const KNOWN_MAX = 20_000
 
 type Claims = { [claim: string]: unknown }
@@ -24,7 +24,7 @@ export interface SignedToken {
   expiresAt: number
 }
 
-/** Signs access tokens with the newest key of the ring and verifies those of every key, by `kid`, as the ring is at that time. */
+/** Signs access tokens with the newest key of the ring and verifies those of all its current keys, by `kid`. */
 export class Tokens {
   private readonly keyring: Keyring
   private readonly ttlMs: number
@@ -37,7 +37,7 @@ export class Tokens {
     this.ttlMs = ttlMs
   }
 
-  /** `now` in ms since the epoch; `lifeMsMax` shortens its life. */
+  /** `now` in ms since the epoch; `lifeMsMax` shortens the lifetime. */
   issue(
     subject: { userId: string; organizationId: string; jti: string },
     now: number,
@@ -52,7 +52,7 @@ export class Tokens {
   }
 
   /**
-   * What the token says, when it is one of ours and has not ended; whether it was revoked is not asked here.
+   * Claims of a token that we issued and that has not expired; revocation is not checked here.
    * @throws Failure unauthenticated
    */
   verify(token: string, now: number): TokenClaims {
@@ -63,7 +63,7 @@ export class Tokens {
     const { sub, org, jti, exp } = known?.claims ?? this.remember(token, key)
     const isWhole =
       typeof sub === 'string' && typeof org === 'string' && typeof jti === 'string' && typeof exp === 'number'
-    // Nothing that a key signed outlives it, whatever the token says: a thief of the key may say anything.
+    // No token outlives its key, whatever it claims: a thief of the key may claim anything.
     const expiresAt = isWhole ? Math.min(exp * 1000, key.verifiesUntil ?? Number.POSITIVE_INFINITY) : 0
     if (!isWhole || expiresAt <= now) throw new Failure('unauthenticated')
     return { userId: sub, organizationId: org, jti, expiresAt }

@@ -6,23 +6,23 @@ import type { Services } from '../../../kit/services.ts'
 import { IDENTITY, SESSION_STREAMS, type TokenRevoked } from '../events.ts'
 import { ACCESS } from '../views.ts'
 
-/** Somebody's access changed: sockets that this names are looked up anew. Without user and token everyone of the organization. */
+/** A change of access: the sockets that it names are checked again. Without user and token, all of the organization. */
 export interface UserAccessChange {
   organizationId: string
   userId?: string
   jti?: string
-  /** How long sockets stay open before they are looked up. */
+  /** How long sockets stay open before they are checked. */
   graceMs?: number
 }
 
 const USER_TYPES: readonly string[] = ['user', 'serviceAccount'].flatMap((noun) => Object.values(eventTypes(noun)))
-/** Holders of the role, and former members of the team, are not known here: the whole organization is looked up. */
+/** Users of a role and former members of a team are unknown here: the whole organization is checked. */
 const SHARED_TYPES: readonly string[] = ['role', 'team', 'organization'].flatMap((noun) =>
   Object.values(eventTypes(noun)),
 )
 const STORED_LIMIT_MS = 10_000
 
-/** Hears of every change of access from the log, whichever process made it, and tells once its rows are stored. */
+/** Follows every change of access in the log, from any process, and reports it once its rows are stored. */
 export const watchAccess = async (
   services: Pick<Services, 'log' | 'clock' | 'logger' | 'checkpoints'>,
   onChanged: (change: UserAccessChange) => void,

@@ -13,7 +13,7 @@ import {
 import { Failure } from '../../../kernel/errors.ts'
 import { RecentMap } from '../../../kernel/recent-map.ts'
 
-/** What an organization has set up with the provider. */
+/** An organization's settings for the provider. */
 export interface Integration {
   organizationId: string
   tenantId: string
@@ -21,7 +21,7 @@ export interface Integration {
   clientSecret: string
 }
 
-/** What only the browser that began knows, and what the provider must say again. */
+/** Secrets of the browser that began, which the provider must return. */
 export interface Challenge {
   state: string
   nonce: string
@@ -30,28 +30,28 @@ export interface Challenge {
 
 const SCOPE = 'openid email profile'
 const TIMEOUT_SECONDS = 10
-/** Bytes of one provider answer; the real ones are a few KiB. */
+/** Largest answer of a provider in bytes; real ones are a few KiB. */
 const ANSWER_BYTES_MAX = 1024 * 1024
-/** How long a provider's own description is believed. */
+/** How long a provider's metadata is cached. */
 const KNOWN_MS = 10 * 60_000
 const INTEGRATIONS_KNOWN = 200
 const TENANT_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export const azureIssuer = (tenantId: string): string => `https://login.microsoftonline.com/${tenantId}/v2.0`
 
-/** Sign-in at a tenant of Microsoft Entra ID: OpenID Connect by code, with PKCE, state and nonce. */
+/** Sign-in at a tenant of Microsoft Entra ID: OpenID Connect code flow, with PKCE, state and nonce. */
 export class AzureProvider {
   private readonly issuerOf: (tenantId: string) => string
   private readonly known = new RecentMap<string, { until: number; configuration: Promise<Configuration> }>(
     INTEGRATIONS_KNOWN,
   )
 
-  /** @param issuerOf another issuer than Microsoft's, for tests on this machine */
+  /** @param issuerOf other issuers than Microsoft's, for tests on this machine */
   constructor(issuerOf: (tenantId: string) => string = azureIssuer) {
     this.issuerOf = issuerOf
   }
 
-  /** Where the browser goes to sign in. @throws Failure engine_down when the provider does not answer */
+  /** Address at which the browser signs in. @throws Failure engine_down if the provider does not answer */
   async addressFor(integration: Integration, redirectUri: string, challenge: Challenge, now: number): Promise<string> {
     const configuration = await this.discover(integration, now)
     const address = buildAuthorizationUrl(configuration, {
@@ -66,9 +66,9 @@ export class AzureProvider {
   }
 
   /**
-   * The address of the returning person, which their tenant vouches for.
-   * @throws Failure invalid_credentials for what the provider did not say to this very question, forbidden for an address
-   * that nobody has verified
+   * Address of the returning person, which their tenant vouches for.
+   * @throws Failure invalid_credentials for an answer that does not belong to this request, forbidden for an unverified
+   * address
    */
   async emailOf(
     integration: Integration,
@@ -82,18 +82,18 @@ export class AzureProvider {
       throw new Failure('invalid_credentials', { message: 'The sign-in did not come to its end.', cause })
     })
     const claims: { [claim: string]: unknown } = tokens.claims() ?? {}
-    // Only of a tenant named by a domain the token may have another name.
+    // A tenant named by a domain has another name in the token.
     if (TENANT_ID.test(integration.tenantId) && String(claims.tid).toLowerCase() !== integration.tenantId.toLowerCase())
       throw new Failure('invalid_credentials', { message: 'The sign-in is of another tenant.' })
-    // Microsoft alone says `xms_edov`, where the tenant owns the domain. `email` is whatever the tenant's administrator
-    // typed, and `email_verified` is a claim that they may add.
+    // Only Microsoft sets `xms_edov`, if the tenant owns the domain. `email` is arbitrary text of the tenant's
+    // administrator, and `email_verified` is a claim that they may add.
     const isVerified = [true, 1, '1'].includes(claims.xms_edov as never)
     if (typeof claims.email !== 'string' || !isVerified)
       throw new Failure('forbidden', { message: 'The e-mail of this account is not verified.' })
     return claims.email
   }
 
-  /** Anybody may begin a sign-in: however many do, the provider is asked once in a while, and by one of them. */
+  /** Anybody may begin a sign-in: concurrent sign-ins share one request to the provider, whose answer is cached. */
   private discover(integration: Integration, now: number): Promise<Configuration> {
     const { tenantId, clientId, clientSecret } = integration
     const key = JSON.stringify([tenantId, clientId, clientSecret])
@@ -111,7 +111,7 @@ export class AzureProvider {
       return await discovery(issuer, clientId, undefined, ClientSecretPost(clientSecret), {
         timeout: TIMEOUT_SECONDS,
         [customFetch]: boundedFetch,
-        // Without this an id token is believed unsigned, because it came over TLS.
+        // Otherwise an unsigned id token is accepted, because it came over TLS.
         execute: [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])],
       })
     } catch (cause) {
@@ -124,7 +124,7 @@ export class AzureProvider {
   }
 }
 
-/** An answer is read whole by the library: one that does not end is cut off. */
+/** The library reads answers whole: an endless one is cut off. */
 const boundedFetch: CustomFetch = async (url, options) => {
   const answer = await fetch(url, options)
   let bytes = 0

@@ -16,12 +16,12 @@ import { isFirstUse } from '../single-use.ts'
 
 export interface AzureParts {
   provider: AzureProvider
-  /** The integration while it is active. */
+  /** The integration, if it is active. */
   integrationOf(appIntegrationId: string): Promise<Integration | undefined>
 }
 
 const TAG = 'Authentication'
-/** What the browser that began keeps: it goes to the callback and to the exchange. */
+/** Cookie of the browser that began: sent to the callback and to the exchange. */
 const COOKIE = 'waymark-browser'
 const STATE_MS = 600_000
 const CODE_MS = 60_000
@@ -31,7 +31,7 @@ interface State {
   appIntegrationId: string
   nonce: string
   verifier: string
-  /** Hash of what the browser that began keeps as a cookie. */
+  /** Hash of the cookie in the browser that began. */
   browser: string
   until: number
 }
@@ -39,16 +39,16 @@ interface State {
 interface Code {
   identityId: string
   organizationId: string
-  /** As in the state: the code is worth nothing in another browser. */
+  /** As in the state: the code is useless in another browser. */
   browser: string
-  /** How many proofs there were: another one since ends the code. */
+  /** Number of proofs: another one since ends the code. */
   proofs: number
   until: number
-  /** Tells codes apart: their text can be written in several ways. */
+  /** Makes codes unique: the same code can be encoded in several ways. */
   salt: string
 }
 
-/** Signing in with Microsoft Entra ID. */
+/** Sign-in with Microsoft Entra ID. */
 export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[] => [
   route<{ [name: string]: string | undefined }>({
     method: 'GET',
@@ -118,7 +118,7 @@ const start = async (
   return { status: 302, raw: '', headers: { location, 'set-cookie': cookieOf(publicUrl, browser, STATE_MS) } }
 }
 
-/** A person stands before this: what a program would be told in JSON they read on a page. */
+/** A person reads this answer: an error page instead of JSON. */
 const awayPage = (): Reply => ({
   status: 503,
   raw: AWAY,
@@ -141,7 +141,7 @@ const AWAY = `<!doctype html>
 </html>
 `
 
-/** A browser shows what comes back: what fails goes to the page, too, with the code of the error. */
+/** A browser shows the answer: failures also redirect to the page, with the code of the error. */
 const finish = async (
   context: IdentityContext,
   parts: AzureParts,
@@ -209,15 +209,15 @@ const exchange = async (
 const cookieOf = (publicUrl: string, value: string, lifeMs: number): string =>
   cookie(publicUrl, COOKIE, value, lifeMs, 'Lax')
 
-/** The request comes from the browser that began. @throws Failure invalid_credentials */
+/** Checks that the request comes from the browser that began. @throws Failure invalid_credentials */
 const assertBrowser = (request: Pick<RouteRequest, 'headers'>, expected: string): void => {
   const browser = cookieIn(request, COOKIE) ?? ''
   if (!timingSafeEqual(Buffer.from(hashOf(browser)), Buffer.from(expected))) throw unfinished()
 }
 
 /**
- * An address that nobody had verified is its owner's from now on: its earlier registrant keeps no password, no second
- * factor, no session, nor anything that they began.
+ * A first verified address belongs to its owner from then on: its earlier registrant keeps no password, second factor
+ * or session, nor anything that they began.
  */
 const verified = async (
   { services, people, passwords }: IdentityContext,
@@ -241,7 +241,7 @@ const random = (): string => randomBytes(32).toString('base64url')
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-/** What OpenID Connect and Microsoft send back. */
+/** Parameters returned by OpenID Connect and Microsoft. */
 const RETURNED: { [name: string]: string } = {
   code: 'For the token of the provider.',
   state: 'As the sign-in began with it.',

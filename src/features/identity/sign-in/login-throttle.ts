@@ -6,23 +6,23 @@ import { normalizeKey } from '../../../kit/commands/unique-claim.ts'
 import type { GuessGuard } from '../passwords/passwords.ts'
 
 /**
- * Blocks after too many failures, until their end, and from where identities logged in. Written at once, not by a
- * projection.
+ * Blocks after too many failures, until their end, and networks from which identities logged in. Written directly, not
+ * by a projection.
  */
 const LOGIN_BLOCKS: TableDeclaration = { name: 'login-blocks', version: 1, lives: 'row' }
 
 const FAILURES_MAX = 5
-/** Behind one address many people may sit. */
+/** Many people may share one address. */
 const ADDRESS_FAILURES_MAX = 50
 const FAILURE_WINDOW_MS = 15 * 60_000
-/** Codes of second factors, right and wrong: six digits, three of which are good at a time, are found by trying. */
+/** Attempts at second factors, right and wrong: six-digit codes, three valid at a time, can be found by trying. */
 const CODE_LIMITS = [
   { name: 'quarter', max: 10, windowMs: 15 * 60_000 },
   { name: 'day', max: 50, windowMs: 86_400_000 },
 ]
-/** How long a network that somebody logged in from counts as theirs. */
+/** How long a network counts as a person's own after a login. */
 const KNOWN_MS = 30 * 86_400_000
-/** How often that is written anew. */
+/** Interval of rewriting it. */
 const KNOWN_AGAIN_MS = 86_400_000
 
 /** Identity of a login, and its number of proofs then. */
@@ -34,8 +34,8 @@ interface Standing {
 type Tables = Pick<TableStore, 'declare' | 'getMany' | 'increment' | 'commit'>
 
 /**
- * Counts failed logins over all nodes, by e-mail (whether anybody has it or not) and by network. A network from which the
- * identity logged in lately has a count of its own: strangers who guess elsewhere lock nobody out.
+ * Counts failed logins across all nodes, by e-mail (whether or not anybody has it) and by network. A network from which
+ * the identity logged in recently has its own count: strangers who guess elsewhere lock nobody out.
  */
 export class LoginThrottle {
   private readonly tables: Tables
@@ -47,7 +47,7 @@ export class LoginThrottle {
     this.keyring = keyring
   }
 
-  /** Counts for one login. */
+  /** Counter for one login. */
   guard(email: string, network: string, now: number): GuessGuard {
     return {
       network,
@@ -57,7 +57,7 @@ export class LoginThrottle {
     }
   }
 
-  /** Counts a code before it is looked at, so that those that come at the same time count too. @throws Failure rate_limited */
+  /** Counts a code before it is checked, so that simultaneous ones count too. @throws Failure rate_limited */
   async countCode(email: string, network: string, now: number): Promise<void> {
     const identity = normalizeKey(email)
     const whose = (await this.isKnown(email, network, now)) ? `own-code:${identity}|${network}` : `code:${identity}`
@@ -71,7 +71,7 @@ export class LoginThrottle {
     }
   }
 
-  /** The identity logged in from there, as it was after `proofs` proofs. */
+  /** Records that the identity logged in from there, after `proofs` proofs. */
   async noteLogin(email: string, network: string, { identityId, proofs }: Standing, now: number): Promise<void> {
     await this.declare()
     const until = now + KNOWN_MS
@@ -81,7 +81,7 @@ export class LoginThrottle {
       await this.put(this.knownKey(email, network), until, { identityId, proofs })
   }
 
-  /** From where somebody logged in before this proof is theirs no more: it may have been somebody else. */
+  /** Networks of logins before this proof no longer count as theirs: they may be somebody else's. */
   async noteProof(email: string, { identityId, proofs }: Standing, now: number): Promise<void> {
     await this.declare()
     await this.put(this.provenKey(email), now + KNOWN_MS, { identityId, proofs })
@@ -110,7 +110,7 @@ export class LoginThrottle {
     )
   }
 
-  /** What a login from there counts against, and is refused by. */
+  /** Counters that a login from there increases, and is refused by. */
   private async countsOf(email: string, network: string, now: number): Promise<{ id: string; max: number }[]> {
     const identity = normalizeKey(email)
     if (await this.isKnown(email, network, now))
@@ -156,7 +156,7 @@ export class LoginThrottle {
     return this.idOf(`proven:${normalizeKey(email)}`)
   }
 
-  // Hashed, so that no table holds what people typed.
+  // Hashed, so that no table holds typed addresses.
   private idOf(key: string): string {
     return `login-${this.keyring.hmac('login-throttle', key).toString('base64url')}`
   }

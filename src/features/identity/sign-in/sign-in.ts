@@ -15,26 +15,26 @@ import { isFirstUse } from '../single-use.ts'
 import { type UserRow, withoutRunOut } from '../users/user.ts'
 import { USERS_TABLE } from '../views.ts'
 
-/** Somebody who has shown who they are, but for their second factor, and the user that they are to be. */
+/** A person authenticated except for their second factor, and the user to sign in as. */
 export interface SignIn {
   person: Person
   member: UserRow
-  /** Another service said who it is; no password was given. */
+  /** Another service identified the person; no password was given. */
   isByProvider?: boolean
-  /** Id of the token, where it was drawn before. */
+  /** Id of the token, if already drawn. */
   jti?: string
-  /** Begins the session of a browser, too. */
+  /** Also begins a browser session. */
   inBrowser?: boolean
 }
 
-/** What a challenge says, encrypted. It opens nothing but its second step. */
+/** Encrypted content of a challenge. It is valid only for its second step. */
 interface Challenge {
   identityId: string
   organizationId: string
   factorId: string
-  /** Which password was given: a change of it ends the challenge. Absent for a sign-in elsewhere. */
+  /** The given password: a change of it ends the challenge. Absent for a sign-in elsewhere. */
   password?: string
-  /** How many proofs there were: another one since ends the challenge. */
+  /** Number of proofs: another one since ends the challenge. */
   proofs: number
   until: number
   salt: string
@@ -54,7 +54,6 @@ const CHALLENGE_MS = 5 * 60_000
 const CHALLENGE_CODES_MAX = 5
 const PURPOSE = 'sign-in-challenge'
 
-/** The second step of a sign-in. */
 export const secondStepRoute = (context: IdentityContext): Route =>
   route<object, SecondStep>({
     method: 'POST',
@@ -72,13 +71,12 @@ export const secondStepRoute = (context: IdentityContext): Route =>
     handler: (request) => secondStep(context, request),
   })
 
-/** Ends a sign-in with a token, or with a challenge for users with a second factor. */
+/** Completes a sign-in with a token, or with a challenge for users with a second factor. */
 export const signIn = async (context: IdentityContext, request: Request, signing: SignIn): Promise<Reply> =>
   signing.person.state.factor === undefined
     ? beginSession(context, request, signing)
     : challenge(context, request, signing)
 
-/** Asks for the second factor. */
 export const challenge = (
   { services: { keyring } }: IdentityContext,
   { now, ids }: Pick<Request, 'now' | 'ids'>,
@@ -131,14 +129,14 @@ const secondStep = async (context: IdentityContext, request: RouteRequest<object
   return { ...reply, wrote: allWrote(used, reply.wrote) }
 }
 
-/** The active user record to sign in to: of the organization named, or of the first of the login order. */
+/** Active user to sign in as: in the named organization, or the first of the login order. */
 export const memberFor = async (
   context: IdentityContext,
   { state }: Person,
   organizationId: string | undefined,
   isByProvider = false,
 ): Promise<UserRow | undefined> => {
-  // What an administrator's password leaves closed is no matter to whom another service vouches for.
+  // With another service's identification, limits of a password set by an administrator do not apply.
   const memberships = loginOrder(isByProvider ? { ...state, opensOnly: undefined } : state)
   for (const membership of memberships) {
     if (organizationId !== undefined && membership.organizationId !== organizationId) continue
@@ -173,7 +171,7 @@ const beginSession = async (
   }
 }
 
-/** Codes that come at the same time count too. @throws Failure invalid_credentials when it has had enough. */
+/** Simultaneous codes count too. @throws Failure invalid_credentials after too many. */
 const countTry = async (
   { services: { tables } }: IdentityContext,
   salt: string,
@@ -184,7 +182,7 @@ const countTry = async (
   if (count > CHALLENGE_CODES_MAX) throw unfinished()
 }
 
-/** @throws Failure invalid_credentials for what this service did not make, or too long ago. */
+/** @throws Failure invalid_credentials if this service did not issue it, or if it has expired. */
 export const openSignIn = <Said extends { until: number }>(
   keyring: IdentityContext['services']['keyring'],
   purpose: string,
@@ -205,7 +203,7 @@ export const openSignIn = <Said extends { until: number }>(
 export const unfinished = (cause?: unknown): Failure =>
   new Failure('invalid_credentials', { message: 'The sign-in did not come to its end; begin again.', cause })
 
-/** Without a token a wrong code is what a wrong password is. */
+/** Before a token is issued, a wrong code is answered like a wrong password. */
 const asCredentials = (error: unknown): Wrote | undefined => {
   if (!(error instanceof Failure) || error.code !== 'wrong_code') throw error
   throw new Failure('invalid_credentials', { message: error.message })

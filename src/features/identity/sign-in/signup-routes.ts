@@ -75,7 +75,7 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   })
   const ownerRole = { key: PREDEFINED_ROLES[0].key }
   const person = await context.people.load(identityId)
-  // The owner of the address may have come before this request, repeated.
+  // The owner of the address may have verified it before this repeated request.
   if (person === undefined || person.state.proofs > 0) throw new Failure('unauthenticated')
   const issued = await issueToken(context, request, { person, userId, organizationId, jti })
   const items = [organizationItem(organization, ownerRole, userId, true)]
@@ -86,7 +86,7 @@ const signup = async (context: IdentityContext, request: RouteRequest<object, Si
   }
 }
 
-/** Refuses before a password is hashed, which costs others their turn. @throws Failure not_available, rate_limited, key_in_use */
+/** Refuses before hashing, which would delay others. @throws Failure not_available, rate_limited, key_in_use */
 const assertWelcome = async (
   { config, people, limits }: IdentityContext,
   { body, network, now }: RouteRequest<object, SignupBody>,

@@ -52,9 +52,9 @@ interface OwnAccess {
   password?: string
   email?: string
   cancelsEmail: boolean
-  /** The session that stays. */
+  /** Session that stays. */
   keeps: string
-  /** Proofs of the identity when the present password was given. */
+  /** Number of the identity's proofs when the present password was given. */
   proofs?: number
 }
 
@@ -73,7 +73,7 @@ export const changeOwnUser = async (
       assertVersion(change.expectedVersion, version)
       if (email !== undefined) await assertMailable(context, origin, email)
       const person = await context.people.load(identityId)
-      // A password that an administrator set is known to two.
+      // An administrator's password is known to two people.
       const asker = { organizationId: origin.organizationId, userId: change.id, bindsTo: person?.state.opensOnly }
       return {
         ...unchanged(change, version, state.values, identityId, teamIds),
@@ -95,7 +95,7 @@ export const changeOwnUser = async (
   return { row: rowOf(change.id, version, state), wrote }
 }
 
-/** Where the client named no version, a lost race is decided again. */
+/** If the client named no version, a conflicting change is decided again. */
 const withoutRaces = async <Result>(
   { expectedVersion }: Pick<Change, 'expectedVersion'>,
   run: () => Promise<Result>,
@@ -133,7 +133,7 @@ const planOf = async (context: IdentityContext, origin: WriteOrigin, change: Cha
   )
   const person = await context.people.load(before.identityId)
   if (person === undefined) throw new Failure('not_found')
-  // What an invitation sent may be written otherwise than its owner writes it.
+  // An invitation may spell the address differently from its owner.
   const isEmail = next.email !== before.email && next.email !== person.state.email
   const cancelsEmail = body.pendingEmail === null && before.pendingEmail !== undefined
   const isAccess = typeof body.password === 'string' || isEmail || cancelsEmail
@@ -180,8 +180,8 @@ const linkFor = (
   newLink({ linkId: ids.next(), kind, email, ...asker, ...(kind === 'emailChange' && { isCounted: true }) }, now)
 
 /**
- * Counts the mail to an address that is to be somebody's; until its link is followed, another person may take it first.
- * @throws Failure invalid, key_in_use when somebody has it, rate_limited
+ * Counts the mail to a person's new address; until its link is followed, another person may claim it.
+ * @throws Failure invalid, key_in_use if it is taken, rate_limited
  */
 const assertMailable = async (
   { people, unverified }: IdentityContext,
@@ -193,12 +193,11 @@ const assertMailable = async (
   await unverified.demand(email, 'emailChange', now)
 }
 
-/** Whether nothing but the user's own stream is written. */
+/** Whether only the user's own stream is written. */
 const isUserAlone = ({ owners, emailLink, cancelsEmail, joined, left, passwordHash }: Plan): boolean =>
   [owners, emailLink, cancelsEmail, passwordHash].every((part) => part === undefined) &&
   joined.length + left.length === 0
 
-/** A change of the user's own fields alone. */
 const unchanged = (
   { id: userId, kind, body }: Change,
   version: number,
@@ -248,7 +247,7 @@ export const loadReached = async (
   return { row, role }
 }
 
-/** The user's row as the streams have it, its teams as the directory has them. @throws Failure not_found */
+/** The user's row from its stream, with teams from the directory. @throws Failure not_found */
 const loadUser = async (
   context: IdentityContext,
   { organizationId }: WriteOrigin,

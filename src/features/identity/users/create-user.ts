@@ -29,8 +29,8 @@ export interface NewUser {
 }
 
 /**
- * Adds a person to the organization. Somebody who has an identity keeps name and password of it, and stays `invited`
- * until they accept; so does a person given no password.
+ * Adds a person to the organization. A person with an identity keeps its name and password, and stays `invited` until
+ * they accept; so does a person without a given password.
  * @throws Failure invalid, forbidden, key_in_use, conflict, quota, rate_limited
  */
 export const createUser = async (context: IdentityContext, origin: WriteOrigin, body: NewUser): Promise<Written> => {
@@ -70,7 +70,7 @@ const planOf = async (
     const { identityId: theirs, state } = person
     const insteadOf = await formerMember(context, state.memberships, { organizationId, userId })
     await countInvitation(context, origin, state.email)
-    // What was sent is answered: nobody learns a stranger's name by typing their address.
+    // The answer repeats the request: typing an address must not reveal a stranger's name.
     const link = invitation(origin, userId, state.email)
     return {
       userId,
@@ -84,7 +84,7 @@ const planOf = async (
   }
   const status = password === undefined ? 'invited' : (body.status ?? 'active')
   if (status === 'invited') await countInvitation(context, origin, body.email)
-  // Without a password nobody can log in: the hash is that of an id that nobody learns.
+  // Without a password nobody can log in: the hash is that of a secret id.
   const passwordHash =
     password === undefined
       ? await context.passwords.hash(origin.ids.next(), organizationId)
@@ -111,7 +111,7 @@ export const countInvitation = async (
   await unverified.demand(email, 'invitation', now)
 }
 
-/** The link that the caller mails to a person who has yet to accept, once it was counted. */
+/** Link mailed to a person who has yet to accept; it must have been counted. */
 export const invitation = (origin: WriteOrigin, userId: string, email: string): LinkIssued => {
   const { organizationId, ids, now } = origin
   const askedBy = userOf({ caller: origin.caller as never }).userId
@@ -142,7 +142,7 @@ const assertNewUser = async (
   return role
 }
 
-/** The same `_id` again: the same person with the same fields is answered, anything else is refused. */
+/** A repeated `_id`: the same person with the same fields is answered, anything else is refused. */
 const repeated = async (
   context: IdentityContext,
   origin: WriteOrigin,
@@ -151,7 +151,7 @@ const repeated = async (
   first: JsonObject,
 ): Promise<Written> => {
   const { identityId, status } = first
-  // What was decided instead of the body is no difference.
+  // Values decided instead of the body's are no difference.
   const kept = status === 'invited' ? { status } : {}
   const { row } = await context.users.create(
     origin,
@@ -163,8 +163,8 @@ const repeated = async (
 }
 
 /**
- * The user whose membership is one by name only: its creation or deletion was broken off.
- * @throws Failure key_in_use when the person is in the organization.
+ * User of a merely nominal membership: its creation or deletion was interrupted.
+ * @throws Failure key_in_use if the person is in the organization.
  */
 const formerMember = async (
   context: IdentityContext,

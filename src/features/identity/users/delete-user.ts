@@ -18,8 +18,8 @@ import { assertHolds, assertOwner, assertReach, type RoleRow } from './user-rule
 import { ROLES_TABLE } from '../views.ts'
 
 /**
- * Takes a user out of the organization; with `erase` nothing of them is left, which can also be asked for later.
- * The answer's row is the last one. @throws Failure not_found, stale_version, forbidden, conflict for the last owner.
+ * Removes a user from the organization; `erase` leaves nothing of them, and may also be requested later. The answer has
+ * the last row. @throws Failure not_found, stale_version, forbidden, conflict for the last owner.
  */
 export const deleteUser = async (
   context: IdentityContext,
@@ -45,7 +45,7 @@ export const deleteUser = async (
   return { row, wrote }
 }
 
-/** A user who was deleted and is not erased yet, as they were last. @throws Failure forbidden */
+/** Last state of a user who was deleted and is not erased yet. @throws Failure forbidden */
 const formerUser = async (
   { services: { tables }, users }: IdentityContext,
   { organizationId, caller: asking }: WriteOrigin,
@@ -57,7 +57,7 @@ const formerUser = async (
   const row = { ...state.values, _id: userId, organizationId, version, teamIds: [] } as unknown as UserRow
   assertReach(caller, row.hubId)
   const role = await tables.get<RoleRow>(ROLES_TABLE, organizationId, row.roleId)
-  // What a role that is gone held is not known any more.
+  // Permissions of a removed role are unknown.
   if (role === undefined && caller.hubIds !== 'all')
     throw new Failure('forbidden', { message: 'Only somebody who sees all hubs can erase this user.' })
   if (role !== undefined) {
@@ -67,7 +67,7 @@ const formerUser = async (
   return row
 }
 
-/** What hangs on a user, and of the person where they are in no other organization. */
+/** Dependent data of a user, and of the person if they are in no other organization. */
 const erasureOf = async (
   context: IdentityContext,
   { organizationId }: WriteOrigin,

@@ -15,9 +15,9 @@ import type { IdentityContext } from '../context.ts'
 import { OWN_USER, user, type UserRow } from './user.ts'
 import { USERS_TABLE } from '../views.ts'
 
-/** What everybody may change of themselves. */
+/** Fields that all users may change for themselves. */
 const OWN = ['name', 'language', 'timeZone']
-/** What only an administrator may change. */
+/** Fields that only an administrator may change. */
 const NOT_OWN = ['roleId', 'hubId', 'teamIds', 'status']
 
 export const ownUserRoute = (context: IdentityContext): Route =>
@@ -63,7 +63,7 @@ const amendOwn = async (context: IdentityContext, request: RouteRequest<object, 
   return rowReply(await shownBy(user.declaration, context.services, request, written), changed, wrote)
 }
 
-/** Answers how many proofs there were when the password was right. Guesses count as failed logins. @throws Failure wrong_password, rate_limited */
+/** Proofs when the password was right. Guesses count as failed logins. @throws Failure wrong_password, rate_limited */
 const assertPassword = async (
   context: IdentityContext,
   request: RouteRequest<object, JsonObject>,

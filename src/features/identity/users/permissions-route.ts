@@ -6,7 +6,7 @@ import { PERMISSION_LIST } from './predefined-roles.ts'
 const TEXT = { type: 'string' }
 const PERMISSION = answered('Permission', { name: TEXT, group: TEXT, title: TEXT })
 
-/** What an editor of roles can choose from. */
+/** Permissions for editors of roles. */
 export const permissionsRoute = (): Route =>
   route<{ fields?: string }>({
     method: 'GET',

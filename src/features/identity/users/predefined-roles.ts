@@ -2,7 +2,7 @@ import type { UserCaller } from '../../../kernel/caller.ts'
 
 export type RoleKey = NonNullable<UserCaller['roleKey']>
 
-/** Things that have a `view` and an `edit` permission, each with the group in which a role editor shows them. */
+/** Subjects with a `view` and an `edit` permission, each with its group in role editors. */
 const SUBJECTS = {
   organization: 'Organization',
   user: 'People',
@@ -28,7 +28,7 @@ const SUBJECTS = {
 
 type Subject = keyof typeof SUBJECTS
 
-/** Permissions beside those pairs, with their groups. */
+/** Permissions besides those pairs, with their groups. */
 const FURTHER = {
   'create/organization': 'Organization',
   'import/data': 'Import and export',
@@ -44,7 +44,7 @@ const inTitle = (name: string): string =>
     .map((word) => word[0].toUpperCase() + word.slice(1))
     .join(' ')
 
-/** Every permission there is, as `GET /permissions` answers it. */
+/** All permissions, as `GET /permissions` answers them. */
 export const PERMISSION_LIST: readonly { name: string; group: string; title: string }[] = [
   ...Object.entries(FURTHER),
   ...Object.entries(SUBJECTS).flatMap(([subject, group]) => [
@@ -64,7 +64,7 @@ export interface PredefinedRole {
   permissions: readonly string[]
 }
 
-/** The roles that every organization has from its beginning. docs/roles.md shows this table and a test compares both. */
+/** Roles of every new organization. docs/roles.md shows this table and a test compares both. */
 export const PREDEFINED_ROLES: readonly PredefinedRole[] = [
   { key: 'owner', name: 'Owner', permissions: PERMISSIONS },
   { key: 'admin', name: 'Admin', permissions: PERMISSIONS },

@@ -15,7 +15,7 @@ const permissionDetail = object({
   hiddenFields: list(text({ max: 100 }), { max: 500, unique: true }),
 })
 
-/** What its users may do. The predefined ones have a `key`: name and existence are fixed, permissions but the owner's are not. */
+/** Permissions of users. Predefined roles have a `key`: their name and, for the owner, permissions are fixed. */
 export const role = defineResource({
   noun: 'role',
   plural: ROLES_TABLE,
@@ -43,7 +43,7 @@ export const role = defineResource({
   rules: { checks: (write) => assertRole(write) },
 })
 
-/** The data types of an organization: the fields of their records can be hidden. */
+/** Data types of an organization, whose records' fields can be hidden. */
 const DATA_TYPES = 'dataTypes'
 
 const assertRole = async (write: WriteContext): Promise<void> => {
@@ -58,7 +58,7 @@ const assertRole = async (write: WriteContext): Promise<void> => {
   assertHolds(caller, values as unknown as RoleRow)
 }
 
-/** Each entry is about a data type that there is, and fields that it has; a data type has one entry. */
+/** Checks that each entry names an existing data type and its fields; a data type has one entry. */
 const assertDetails = async ({ services, organizationId, values, before }: WriteContext): Promise<void> => {
   const details = values.permissionDetails as unknown as readonly PermissionDetail[]
   if (isDeepStrictEqual(details, before?.permissionDetails)) return

@@ -17,22 +17,22 @@ export type RoleRow = Row & {
   permissionDetails?: PermissionDetail[]
 }
 
-/** What a user will be, as far as rules look at it. */
+/** State of a user after a write, as rules need it. */
 export interface Access {
   role: RoleRow
   hubIds: readonly string[]
 }
 
-/** @throws Failure invalid for a role that the organization does not have. */
+/** @throws Failure invalid for a role unknown to the organization. */
 export const roleOf = (tables: Tables, organizationId: string, roleId: string): Promise<RoleRow> =>
   assertExists<RoleRow>(tables, ROLES_TABLE, organizationId, roleId, '/roleId')
 
-/** @throws Failure invalid for an address that no mail is sent to */
+/** @throws Failure invalid for an address that mail cannot be sent to */
 export const assertRecipient = (email: string): void => {
   if (!isRecipient(email)) throw invalid('/email', 'must be a public e-mail address: mail is sent to it')
 }
 
-/** Nobody can give, change or take away what they do not hold themselves. @throws Failure forbidden */
+/** Callers can only give, change or remove rights that they hold themselves. @throws Failure forbidden */
 export const assertHolds = (
   caller: UserCaller,
   role: Pick<RoleRow, 'name' | 'permissions' | 'permissionDetails'>,
@@ -49,7 +49,7 @@ export const assertHolds = (
   })
 }
 
-/** Whether the role shows a field that this entry of the caller's own role hides. */
+/** Whether the role shows a field that this entry of the caller's role hides. */
 const showsMore = ({ permissionDetails = [] }: Pick<RoleRow, 'permissionDetails'>, own: PermissionDetail): boolean => {
   const entries = permissionDetails.filter(
     ({ permissionName, dataTypeId }) => permissionName === own.permissionName && dataTypeId === own.dataTypeId,
@@ -57,7 +57,7 @@ const showsMore = ({ permissionDetails = [] }: Pick<RoleRow, 'permissionDetails'
   return own.hiddenFields.some((field) => !entries.some(({ hiddenFields }) => hiddenFields.includes(field)))
 }
 
-/** Each team exists, its hub is one of the user's, and the caller sees those that are new. @throws Failure invalid with the path */
+/** Teams must exist, have one of the user's hubs and, if new, be visible. @throws Failure invalid with the path */
 export const assertTeams = async (
   tables: Tables,
   caller: UserCaller,
@@ -81,34 +81,34 @@ export const assertTeams = async (
 }
 
 /**
- * The status that a write leaves. Who is invited stays so until they accept, whatever is written, and nobody becomes
- * invited again. @throws Failure invalid
+ * Status after a write. Invited users stay so until they accept, whatever is written, and nobody becomes invited again.
+ * @throws Failure invalid
  */
 export const nextStatus = (status: string, before: string): string => {
   if (status === 'invited' && before !== 'invited') throw invalid('/status', 'must be active or disabled')
   return before === 'invited' ? before : status
 }
 
-/** Whom an editor reaches: users all of whose hubs they have themselves. @throws Failure forbidden */
+/** Editors may only change users all of whose hubs they have themselves. @throws Failure forbidden */
 export const assertReach = (caller: UserCaller, hubIds: readonly string[], whom = 'user'): void => {
   const { hubIds: own } = caller
   if (own === 'all' || hubIds.every((hubId) => own.includes(hubId))) return
   throw new Failure('forbidden', { message: `This ${whom} has hubs that you do not have.` })
 }
 
-/** A service account that ends leaves no key behind that lasts longer. @throws Failure forbidden */
+/** A service account that expires cannot create keys that outlast it. @throws Failure forbidden */
 export const assertEnds = ({ endsAt }: UserCaller, expiresAt: string | undefined): void => {
   if (endsAt === undefined || (expiresAt !== undefined && Date.parse(expiresAt) <= endsAt)) return
   throw new Failure('forbidden', { message: 'This service account would outlast your own.' })
 }
 
-/** Only owners make somebody an owner, or change what an owner signs in with, their role, status and existence. @throws Failure forbidden */
+/** Only owners make owners, or change an owner's credentials, role, status, existence. @throws Failure forbidden */
 export const assertOwner = (caller: UserCaller, role: Pick<RoleRow, 'key'>): void => {
   if (role.key !== 'owner' || caller.roleKey === 'owner') return
   throw new Failure('forbidden', { message: 'Only an owner can do this to an owner, or make somebody one.' })
 }
 
-/** Teams that somebody is taken out of must be visible to the caller. @throws Failure invalid */
+/** Callers can remove members only from teams that they see. @throws Failure invalid */
 export const assertSeesTeams = async (
   tables: Tables,
   caller: UserCaller,

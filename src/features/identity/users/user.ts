@@ -17,15 +17,14 @@ import { defineResource } from '../../../kit/resource/resource.ts'
 import { LIVES_MS } from '../links/links.ts'
 import { USERS_TABLE } from '../views.ts'
 
-/** Kept by the identity, as a hash. */
+/** Stored by the identity, as a hash. */
 export const PASSWORD = secret({ min: 8, max: 200 })
 
-/** Most hubs in the list of a user. */
 export const USER_HUBS_MAX = 500
 
 const teamIds = withDefault(list(id(), { max: 500, unique: true }), [])
 
-/** A person in one organization. E-mail and password belong to the identity; teams keep their members. */
+/** A person in one organization. E-mail and password belong to the identity; teams store their members. */
 export const user = defineResource({
   noun: 'user',
   plural: USERS_TABLE,
@@ -73,14 +72,14 @@ export const user = defineResource({
   },
 })
 
-/** A row without the e-mail that is to be theirs, once its link can no longer be followed. */
+/** A row without its pending e-mail, once that link has expired. */
 export const withoutRunOut = (row: Row, now: number): Row => {
   const { pendingEmail, pendingEmailUntil, updatedAt, ...shown } = row
   const until = Date.parse(pendingEmailUntil as string) || Date.parse(updatedAt as string) + LIVES_MS.emailChange
   return pendingEmail === undefined || now < until ? row : { ...shown, updatedAt }
 }
 
-/** The caller's own record: nothing of it is hidden from them. */
+/** The caller's own record, of which nothing is hidden from them. */
 export const OWN_USER = { ...user.declaration, noun: 'ownUser', personal: undefined }
 
 export type UserRow = Row & {

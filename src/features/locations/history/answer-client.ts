@@ -11,7 +11,7 @@ export type AnswerRequest =
 
 export type AnswerReply = {
   id: number
-  /** Trackers whose names are to be told before there are bytes. */
+  /** Trackers whose names are needed before bytes can be written. */
   unnamed?: string[]
   bytes?: Uint8Array
   nextCursor?: string | null
@@ -24,7 +24,7 @@ interface Made {
   nextCursor: string | null
 }
 
-/** Looks up what trackers are called, in the order of the ids. */
+/** Looks up names of trackers, in the order of the ids. */
 export type LookUpNames = (trackerIds: readonly string[]) => Promise<(string | undefined)[]>
 
 const NO_BYTES = new Uint8Array(0)
@@ -39,9 +39,9 @@ let worker: Worker | undefined
 let nextId = 1
 
 /**
- * Runs an `AnswerMaker` in a worker that all answers share (started at the first use; it never keeps the process alive).
- * One chunk of each answer is there at a time, so a slow client holds two chunks and no more. Returns the cursor of the
- * next page, null where there is none.
+ * Runs an `AnswerMaker` in a worker that all answers share (started at first use; it never keeps the process alive).
+ * One chunk of each answer is processed at a time, so a slow client holds at most two chunks. Returns the cursor of the
+ * next page, null if there is none.
  */
 export async function* makeAnswer(
   chunks: AsyncIterable<Uint8Array>,

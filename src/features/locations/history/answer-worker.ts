@@ -3,7 +3,7 @@ import { Failure } from '../../../kernel/errors.ts'
 import { AnswerMaker } from './answer.ts'
 import type { AnswerReply, AnswerRequest } from './answer-client.ts'
 
-/** Makes answers away from the event loop: simplifying and formatting are all CPU. */
+/** Builds answers off the event loop: simplifying and formatting are pure CPU work. */
 const makers = new Map<number, AnswerMaker>()
 
 parentPort!.on('message', (request: AnswerRequest) => {

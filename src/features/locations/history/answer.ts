@@ -16,31 +16,31 @@ import {
 } from './point-rows.ts'
 import { continues, continuesSimplified, TrackSimplifier } from './simplify-track.ts'
 
-/** What becomes of the engine's answer on its way to the client. Plain values: it goes to a worker. */
+/** Processing of the engine's answer on its way to the client. Plain values: it is sent to a worker. */
 export interface AnswerSpec {
   format: AnswerFormat
-  /** Members of a row that are answered; left out: all. */
+  /** Members of a row to answer; default: all. */
   members?: ReadonlySet<PointMember>
   order: PointOrder
-  /** What a cursor of the next page belongs to. */
+  /** Question that a cursor of the next page belongs to. */
   fingerprint?: string
-  /** The page is chosen in the order of the walk, and written by tracker and time. */
+  /** The page is selected in the order of the walk, and written by tracker and time. */
   byTracker?: boolean
-  /** Rows of the page; the engine is asked for one more, which tells whether a page follows. */
+  /** Rows of the page; the engine is asked for one more, which shows whether a page follows. */
   limit?: number
-  /** Simplify by this many metres: the engine's answer then comes by tracker and time, whole. */
+  /** Tolerance of simplification in metres: the engine's answer is then complete, by tracker and time. */
   simplifyMeters?: number
-  /** Held points are brought into the order of the walk; only those after this place count. */
+  /** Held points are sorted into the order of the walk; only those after this place count. */
   after?: PointCursor
 }
 
-/** Points that are held to bring them into another order, where no small limit bounds them. */
+/** Most points held for sorting, where no small limit bounds them. */
 const HELD_MAX = 4_000_000
 
-/** A name of a tracker, as it is looked up; null for one that is gone. */
+/** Result of a name lookup; null for a tracker that is gone. */
 export type TrackerName = [trackerId: string, name: string | null]
 
-/** Turns chunks of the engine's answer into chunks of the client's: each is read, then written. */
+/** Turns chunks of the engine's answer into chunks for the client, each in two steps: read, then write. */
 export class AnswerMaker {
   private readonly spec: AnswerSpec
   private readonly reader = new PointRowsReader()
@@ -67,7 +67,7 @@ export class AnswerMaker {
       this.held = new HeldPoints(spec)
   }
 
-  /** Answers which trackers `write` must be told the names of. */
+  /** Returns the trackers whose names `write` needs. */
   push(chunk: Uint8Array): string[] {
     this.read = this.reader.push(chunk)
     if (!SHOWS_NAMES.has(this.spec.format)) return []
@@ -82,7 +82,7 @@ export class AnswerMaker {
     return [...unknown]
   }
 
-  /** The pushed rows, as the client gets them. */
+  /** The pushed rows in the client's format. */
   write(names: readonly TrackerName[] = []): Uint8Array {
     for (const [trackerId, name] of names) this.names.set(trackerId, name)
     this.begin()
@@ -92,7 +92,7 @@ export class AnswerMaker {
     return this.out.take()
   }
 
-  /** The last bytes, and the cursor of the page after this one; null where nothing follows. */
+  /** The last bytes, and the cursor of the next page; null if nothing follows. */
   end(): { bytes: Uint8Array; nextCursor: string | null } {
     this.reader.end()
     this.begin()
@@ -138,13 +138,13 @@ export class AnswerMaker {
   }
 }
 
-/** Where a page ended: its last point. Opaque to clients. */
+/** End of a page: its last point. Opaque to clients. */
 const cursorOf = ({ trackerId, recordedAt }: PointCursor, fingerprint: string): string =>
   sealCursor(`${trackerId}.${recordedAt.toString(36)}`, fingerprint)
 
 const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/
 
-/** @throws Failure invalid for anything that is no cursor of this question. */
+/** @throws Failure invalid if the text is no cursor of this question. */
 export const placeOf = (cursor: string, fingerprint: string): PointCursor => {
   const [, trackerId, time] = PLACE.exec(openCursor(cursor, fingerprint)) ?? []
   if (trackerId === undefined) throw invalid('/cursor', 'is not a cursor of this list and these filters')
@@ -157,7 +157,7 @@ const byTracker = (rows: PointRows, count: number): PointRows =>
     places(count).sort((i, j) => compareTrackers(rows, i, rows, j) || rows.recordedAt[i] - rows.recordedAt[j]),
   )
 
-/** The first points of the walk among all that are added, one more than the limit. */
+/** The first points of the walk among all added ones, one more than the limit. */
 class HeldPoints {
   private readonly spec: AnswerSpec
   private buffer = new PointBuffer(4_096)
@@ -189,7 +189,7 @@ class HeldPoints {
     if (limit !== undefined && count > Math.max(4 * (limit + 1), 65_536)) this.keepFirst()
   }
 
-  /** In the order of the walk; one more than the limit where there are so many. */
+  /** In the order of the walk; one more than the limit if there are enough. */
   sorted(): PointRows {
     this.keepFirst()
     return this.buffer.rows
@@ -215,10 +215,10 @@ class HeldPoints {
 
 const encoder = new TextEncoder()
 
-/** Rows of one piece of text: a long one is a tree of strings that is dear to flatten. */
+/** Rows per piece of text: a long one is a tree of strings that is expensive to flatten. */
 const TEXT_ROWS = 64
 
-/** Text and bytes that are added piece by piece; text as UTF-8. */
+/** Text and bytes appended piece by piece; text as UTF-8. */
 class Output {
   private bytes = new Uint8Array(4_096)
   private used = 0

@@ -15,7 +15,7 @@ import { HUB_FILTER, POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../sc
 
 export interface HistoryApiServices {
   history: HistoryReader
-  /** The trackers whose points the caller may see. */
+  /** Trackers whose points the caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of users, vehicles or hubs; `null` means those without one. */
   trackersOf(
@@ -23,7 +23,7 @@ export interface HistoryApiServices {
     field: 'userId' | 'vehicleId' | 'hubIds',
     ids: readonly string[],
   ): Promise<readonly string[]>
-  /** What trackers are called, in the order of the ids; undefined for those that are gone. */
+  /** Names of trackers, in the order of the ids; undefined for those that are gone. */
   trackerNames(organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]>
 }
 
@@ -46,7 +46,7 @@ interface HistoryQuery {
   fields?: string
 }
 
-/** One more is asked of the engine, as a number that JSON can hold. */
+/** The engine is asked for one more, which must be a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 const VIEW = { permission: 'view/location-history', own: true } as const
 
@@ -101,7 +101,6 @@ const QUERY: JsonSchema = {
   },
 }
 
-/** Reads of the location history. */
 export const historyRoutes = (services: HistoryApiServices): Route[] => [
   route<HistoryQuery>({
     method: 'GET',
@@ -163,7 +162,6 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
   }),
 ]
 
-/** Trackers whose points the caller may see. */
 const scopeOf = async (
   services: Pick<HistoryApiServices, 'visibleTrackers'>,
   caller: UserCaller,
@@ -172,7 +170,7 @@ const scopeOf = async (
   trackerIds: await services.visibleTrackers(caller),
 })
 
-/** The trackers that all of the named conditions mean; undefined when none is named. */
+/** Trackers that satisfy all given conditions; undefined if none is given. */
 const askedTrackers = async (
   services: HistoryApiServices,
   organizationId: string,

@@ -9,17 +9,17 @@ import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 import { continues, type Continues } from './simplify-track.ts'
 import { gpx, lines } from './track-formats.ts'
 
-/** `array` is the rows alone, as a JSON array to put into another body; `lines` is GeoJSON that draws tracks. */
+/** `array` is only the rows, as a JSON array for embedding in another body; `lines` is GeoJSON that draws tracks. */
 export type AnswerFormat = HistoryFormat | 'array' | 'lines'
 
-/** Formats that say what a tracker is called. */
+/** Formats that show names of trackers. */
 export const SHOWS_NAMES: ReadonlySet<AnswerFormat> = new Set(['geojson', 'lines', 'gpx'])
 
 export interface FormatOptions {
-  /** Members of a row that are written, see `takeOff`; left out: all of them. */
+  /** Members of a row to write, see `takeOff`; default: all. */
   members?: ReadonlySet<PointMember>
   nameOf?: NameOf
-  /** Where tracks are cut. */
+  /** Decides where tracks are cut. */
   continues?: Continues
 }
 
@@ -49,7 +49,7 @@ const ndjson = (members: Members): PointFormatter => {
   }
 }
 
-/** Whole rows as the items of an array. */
+/** Complete rows as the items of an array. */
 const allAsItems = (): PointFormatter['rows'] => {
   const comma = separator()
   const bytes = new PointJsonBytes()
@@ -114,7 +114,7 @@ const csv = (members: Members): PointFormatter => {
   }
 }
 
-/** A member's value in a table of plain columns; undefined where the point has none. */
+/** A member's value in a table of plain columns; undefined if the point has none. */
 type Cell = (rows: PointRows, row: number, trackerId: string) => ParquetValue
 
 const CELLS: { [member in PointMember]: Cell } = {
@@ -142,7 +142,7 @@ const REQUIRED: { [member in PointMember]?: ParquetColumn['type'] } = {
 }
 const OPTIONAL_TEXTS: readonly PointMember[] = ['trip', 'attributes']
 
-/** Answers are made away from the event loop, so a group may take its time. */
+/** Answers are built off the event loop, so a group may take long. */
 const GROUP_ROWS = 32_768
 
 /** Parquet: a column for each member, attributes as JSON text. */

@@ -8,16 +8,16 @@ import type { HistoryReader } from '../../../engines/history-store.ts'
 import { NativeReader } from '../../../engines/clickhouse-sql/native-reader.ts'
 
 const DAY_MS = 86_400_000
-/** How far back the newest point is looked for; then all of it. */
+/** Spans in which the newest point is searched; then everything. */
 const SEARCH_MS = [DAY_MS, 8 * DAY_MS, 64 * DAY_MS]
-/** How far back from the newest point the page is looked for; then all of it. */
+/** Spans before the newest point in which the page is searched; then everything. */
 const WINDOWS_MS = Array.from({ length: 8 }, (_, step) => 60_000 * 8 ** step)
-/** A larger page is read over everything at once. */
+/** Larger pages are read in one query over everything. */
 const PAGE_MAX = 10_000
 
 /**
- * The newest points, newest first. The table is sorted by tracker, so the newest of an organization would be found by
- * sorting all that it has: instead ever longer spans before the newest point are asked, each of which reads little.
+ * The newest points, newest first. The table is sorted by tracker, so finding the newest of an organization would sort
+ * all its points: instead, queries cover ever longer spans before the newest point, each of which reads little.
  */
 export async function* newestFirst(
   history: HistoryReader,
@@ -42,7 +42,7 @@ export async function* newestFirst(
   yield* history.query(sql, parameters, 'Native', signal)
 }
 
-/** When the newest point of the page was recorded, or undefined where there is none in reach. */
+/** Time of the page's newest point, or undefined if there is none in range. */
 const newestTime = async (
   history: HistoryReader,
   filter: PointFilter,
@@ -65,7 +65,7 @@ const newestTime = async (
   return undefined
 }
 
-/** A step that is cut by the start of a span would have another first point. */
+/** Aligned to steps: a step cut by the start of a span would have another first point. */
 const startOf = (time: number, intervalMs = 1): number => Math.floor(time / intervalMs) * intervalMs
 
 const collect = async (chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> => {

@@ -1,17 +1,17 @@
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 
-/** Writes points that come piece by piece, as text or bytes. */
+/** Writes points that arrive in pieces, as text or bytes. */
 export interface PointFormatter {
   start(): string | Uint8Array
   rows(rows: PointRows, from: number, to: number): string | Uint8Array
-  /** `nextCursor` is null where nothing follows; `limit` is the largest number of rows of this answer, null for none. */
+  /** `nextCursor` is null if nothing follows; `limit` is the largest number of rows of this answer, null for none. */
   end(nextCursor: string | null, limit: number | null): string | Uint8Array
 }
 
-/** What a tracker is called; undefined for one that is gone. */
+/** Name of a tracker; undefined for one that is gone. */
 export type NameOf = (trackerId: string) => string | undefined
 
-/** Each row's text, with ids of trackers made once for the rows that follow each other. */
+/** Text of each row; the tracker id is built once for consecutive rows. */
 export const eachRow = (
   rows: PointRows,
   from: number,
@@ -37,7 +37,7 @@ export const separator = (): (() => string) => {
   }
 }
 
-/** The member `name` of a tracker, after a comma; the same text for the rows that follow each other. */
+/** Member `name` of a tracker, after a comma; the text is reused for consecutive rows. */
 export const nameMember = (nameOf: NameOf): ((trackerId: string) => string) => {
   let lastId: string | undefined
   let text = ''

@@ -2,13 +2,13 @@ import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, TRIP_F
 import { rowJson, wordsJson } from './point-json.ts'
 import { sameTracker, trackerIdAt, type PointRows } from './point-rows.ts'
 
-/** Bytes of a row beside its attributes, at most. */
+/** Most bytes of a row without its attributes. */
 const ROW_BYTES_MAX = 512
-/** Bytes of a character of attributes as UTF-8, at most. */
+/** Most bytes of a character of attributes in UTF-8. */
 const CHARACTER_BYTES_MAX = 3
 const ID_LENGTH = 36
 const BASE36_DIGITS = 8
-/** Times whose base 36 has that many digits, from 1972 to 2059: others are written as text. */
+/** Times with that many digits in base 36, from 1972 to 2059: others are written as text. */
 const TIME_MIN = 36 ** 7
 const TIME_MAX = 36 ** 8
 const MINUTE_MS = 60_000
@@ -27,18 +27,18 @@ const HEADING = encoder.encode(',"heading":')
 const BATTERY = encoder.encode(',"battery":')
 
 /**
- * Writes rows of history as JSON, as `rowJson` does, straight into bytes: rows of a tracker differ in few places of what
- * comes before their latitude, so that is copied and put right. A day of a tracker is made of little else.
+ * Writes rows of history as JSON, like `rowJson`, straight into bytes: the part of a row before its latitude differs
+ * little between rows of a tracker, so it is copied and patched. It is most of the output for a tracker's day.
  */
 export class PointJsonBytes {
   private bytes = new Uint8Array(64 * 1024)
   private at = 0
-  /** What comes before the latitude, as of the row before. */
+  /** Part of the previous row before its latitude. */
   private head: Uint8Array = new Uint8Array(0)
   private trackerId = ''
   private minute = Number.NaN
 
-  /** Rows with `before` before the first one, `between` between two and `after` the last one; valid until the next call. */
+  /** Rows framed by `before` and `after`, with `between` between two; valid until the next call. */
   write(rows: PointRows, from: number, to: number, before: string, between: string, after: string): Uint8Array {
     this.at = 0
     this.reserve(before.length + after.length)
@@ -78,7 +78,7 @@ export class PointJsonBytes {
     this.bytes[this.at++] = 125 // }
   }
 
-  /** Puts the time into the head: as digits of the id, and as RFC 3339. */
+  /** Writes the time into the head: as digits of the id, and as RFC 3339. */
   private setTime(time: number): void {
     const minute = Math.floor(time / MINUTE_MS)
     if (minute !== this.minute) {
@@ -110,7 +110,7 @@ export class PointJsonBytes {
     this.decimal(value, places)
   }
 
-  /** A whole number in units of the last of `places` decimals, as the shortest decimals. */
+  /** Writes a whole number in units of the last of `places` decimals as the shortest decimal. */
   private decimal(value: number, places: number): void {
     const { bytes } = this
     let left = value

@@ -20,10 +20,10 @@ export const POINT_MEMBERS = [
 
 export type PointMember = (typeof POINT_MEMBERS)[number]
 
-/** The id of a point: its tracker and its time to the base 36. */
+/** Id of a point: its tracker and its time in base 36. */
 export const pointId = (trackerId: string, recordedAt: number): string => `${trackerId}.${base36(recordedAt)}`
 
-/** The tracker and time that a point's id names, or undefined for what is no such id. */
+/** Tracker and time of a point's id, or undefined for any other text. */
 export const parsePointId = (id: string): { trackerId: string; recordedAt: number } | undefined => {
   const [, trackerId, time] =
     /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/.exec(id.toLowerCase()) ?? []
@@ -39,7 +39,7 @@ export const rowJson = (rows: PointRows, row: number, trackerId = trackerIdAt(ro
   )
 }
 
-/** Writes rows with these members alone; what else is optional must have been taken off them, see `takeOff`. */
+/** Writer of rows with these members alone; other optional values must have been removed before, see `takeOff`. */
 export const partialRowJson = (members: ReadonlySet<PointMember>): typeof rowJson => {
   const [hasTracker, hasTime, hasLat, hasLng] = [
     members.has('trackerId'),
@@ -65,7 +65,7 @@ const OPTIONAL_FLAGS: { [member in PointMember]?: number } = {
   trip: TRIP_START | TRIP_FINISH,
 }
 
-/** Takes optional values that are not among the members off the rows. */
+/** Removes optional values that are not among the members from the rows. */
 export const takeOff = (rows: PointRows, members: ReadonlySet<PointMember>): void => {
   let unwanted = 0
   for (const [member, flags] of Object.entries(OPTIONAL_FLAGS))
@@ -74,7 +74,7 @@ export const takeOff = (rows: PointRows, members: ReadonlySet<PointMember>): voi
   if (!members.has('attributes')) rows.attributes.fill('', 0, rows.count)
 }
 
-/** What the point was sent with beyond its place, as members of a JSON object, each after a comma. */
+/** Optional values of a point as members of a JSON object, each after a comma. */
 export const optionalJson = (rows: PointRows, row: number): string => {
   const flags = rows.flags[row]
   let text = ''
@@ -86,7 +86,7 @@ export const optionalJson = (rows: PointRows, row: number): string => {
   return text + wordsJson(rows, row)
 }
 
-/** What of it is no number. */
+/** Optional values that are no numbers. */
 export const wordsJson = (rows: PointRows, row: number): string => {
   const flags = rows.flags[row]
   let text = ''

@@ -1,7 +1,7 @@
 import { readUuid } from '../../../engines/clickhouse-sql/native-block.ts'
 import { NativeReader, type NativeRows } from '../../../engines/clickhouse-sql/native-reader.ts'
 
-/** Points as the history answers them, column by column. Columns of optional values hold 0 where the flag is not set. */
+/** Points in answers of the history, column by column. Columns of optional values hold 0 where the flag is not set. */
 export interface PointRows {
   count: number
   /** 16 bytes each, as the engine lays out a UUID; see `trackerIdAt`. */
@@ -33,7 +33,7 @@ export const sameTracker = (a: PointRows, i: number, b: PointRows, j: number): b
   return true
 }
 
-/** Two trackers as the engine sorts UUIDs: by the second half, then by the first. */
+/** Compares two trackers in the engine's order of UUIDs: by the second half, then by the first. */
 export const compareTrackers = (a: PointRows, i: number, b: PointRows, j: number): number => {
   for (let byte = 15; byte >= 8; byte--) {
     const difference = a.tracker[i * 16 + byte] - b.tracker[j * 16 + byte]
@@ -46,7 +46,7 @@ export const compareTrackers = (a: PointRows, i: number, b: PointRows, j: number
   return 0
 }
 
-/** Decodes an answer in the Native format that has the columns of `SELECT_POINTS`. */
+/** Decodes an answer in the Native format with the columns of `SELECT_POINTS`. */
 export class PointRowsReader {
   private readonly native = new NativeReader()
 
@@ -81,7 +81,7 @@ export const pointRowsOf = (block: NativeRows): PointRows => {
   }
 }
 
-/** Rows that are added one run after the other; the columns grow as needed and are used again after `clear`. */
+/** Rows added run by run; the columns grow as needed and are reused after `clear`. */
 export class PointBuffer {
   readonly rows: PointRows
 
@@ -114,7 +114,7 @@ export class PointBuffer {
   }
 }
 
-/** The rows at these places, in that order, in memory of their own. */
+/** The rows at these indexes, in that order, in new memory. */
 export const pick = (source: PointRows, places: Uint32Array): PointRows => {
   const picked = empty(places.length)
   picked.count = places.length

@@ -1,4 +1,4 @@
-/** Numbers of points as text, several times as fast as the language's own ways: an export is made of little else. */
+/** Numbers of points as text, several times as fast as the built-in conversions: exports consist of little else. */
 
 const digits = (count: number, radix: number): string[] =>
   Array.from({ length: radix ** count }, (_, value) => value.toString(radix).padStart(count, '0'))
@@ -9,7 +9,7 @@ const DECIMAL_4 = digits(4, 10)
 const BASE36_2 = digits(2, 36)
 const BASE36_LOW = 36 ** 4
 
-/** A whole number >= 0 to the base 36; the upper digits of a time are the same for half an hour. */
+/** A whole number >= 0 in base 36; the upper digits of a time stay the same for half an hour. */
 export const base36 = (value: number): string => {
   const high = Math.floor(value / BASE36_LOW)
   if (high === 0) return value.toString(36)
@@ -23,7 +23,7 @@ export const base36 = (value: number): string => {
 let lastHigh = -1
 let lastHighText = ''
 
-/** RFC 3339 with milliseconds; the part before the seconds is kept from one call to the next. */
+/** RFC 3339 with milliseconds; the part before the seconds is cached between calls. */
 export const timeText = (time: number): string => {
   const minute = Math.floor(time / 60_000)
   if (minute !== lastMinute) {
@@ -36,7 +36,7 @@ export const timeText = (time: number): string => {
 let lastMinute = Number.NaN
 let lastPrefix = ''
 
-/** Degrees of 1e-7 degree: the shortest decimals, never with an exponent. */
+/** Degrees from units of 1e-7 degree: the shortest decimal, never with an exponent. */
 export const degreesText = (e7: number): string => {
   const sign = e7 < 0 ? '-' : ''
   const value = Math.abs(e7)

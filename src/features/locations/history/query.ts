@@ -21,19 +21,19 @@ import { newestFirst } from './newest.ts'
 import { parsePointId, type PointMember, rowJson } from './point-json.ts'
 import { PointRowsReader } from './point-rows.ts'
 
-/** Points that a caller may see: `all` of the organization's, or those of these trackers. */
+/** Points visible to a caller: `all` of the organization's, or those of these trackers. */
 export interface HistoryScope {
   organizationId: string
   trackerIds: 'all' | readonly string[]
-  /** For the formats that say what trackers are called; left out: none has a name. */
+  /** For formats that show names of trackers; without it none has a name. */
   lookUpNames?: LookUpNames
 }
 
 /** The parameters of `GET /location-histories`, parsed. */
 export interface HistoryQuestion {
-  /** Asked for; left out: every tracker of the scope. */
+  /** Requested trackers; default: every tracker of the scope. */
   trackerIds?: readonly string[]
-  /** Only these points, by `_id`; what is no such id names nothing. */
+  /** Only these points, by `_id`; invalid ids match nothing. */
   ids?: readonly string[]
   /** ms since the epoch, inclusive. */
   from?: number
@@ -42,25 +42,25 @@ export interface HistoryQuestion {
   simplifyMeters?: number
   intervalSeconds?: number
   format: HistoryFormat
-  /** What `geojson` draws: a point for each row (the default), or a line for each piece of a track. */
+  /** Output of `geojson`: a point for each row (the default), or a line for each piece of a track. */
   geometry?: 'points' | 'lines'
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
-  /** What was asked for, as far as the members above do not say it: a cursor is good for the same question alone. */
+  /** Rest of the question, not in the members above: a cursor is valid for the same question alone. */
   asked?: unknown
-  /** Members of a row that are answered beside `_id`; left out: all. `gpx` and lines have their own. */
+  /** Members of a row to answer besides `_id`; default: all. `gpx` and lines have their own. */
   members?: ReadonlySet<PointMember>
 }
 
 /**
- * Answers a question to the points of a scope, as a stream in the format asked for: nothing is held whole but a small
- * page, there is no largest limit. Order: `json` newest first unless `order` says otherwise, `geojson` oldest first,
- * `gpx` and lines by tracker and oldest first (a page: the oldest points, unless `order` says otherwise); `csv`, `ndjson` and
- * `parquet` by tracker and oldest first where neither order, limit nor cursor is given (the order of the disk), else
- * newest first unless `order` says otherwise. `now` is ms since the epoch. Resolves when the first bytes are there, so
- * what fails before fails here.
- * @throws Failure invalid (cursor), overloaded, engine_down; too_large where over four million points would have to be held.
+ * Answers a question about a scope's points, as a stream in the requested format: only a small page is held in full,
+ * and limits are unbounded. Order: `json` newest first unless `order` says otherwise, `geojson` oldest first, `gpx` and
+ * lines by tracker and oldest first (a page: the oldest points, unless `order` says otherwise); `csv`, `ndjson` and
+ * `parquet` by tracker and oldest first without order, limit and cursor (the order on disk), else newest first unless
+ * `order` says otherwise. `now` is ms since the epoch. Resolves with the first bytes, so earlier failures reject it.
+ * @throws Failure invalid (cursor), overloaded, engine_down; too_large if over four million points would have to be
+ * held.
  */
 export const readHistory = async (
   history: HistoryReader,
@@ -80,7 +80,7 @@ export const readHistory = async (
   }
 }
 
-/** The row of one point, or undefined where the scope has none. */
+/** The row of one point, or undefined if it is not in the scope. */
 export const readPoint = async (
   history: HistoryReader,
   scope: HistoryScope,
@@ -118,7 +118,7 @@ export const readTrack = async (
   ).body
 }
 
-/** What decides which points a walk meets. */
+/** Everything that determines the points of a walk. */
 const askedOf = ({ from, to, bbox, simplifyMeters, intervalSeconds, asked }: HistoryQuestion): unknown[] => [
   from,
   to,
@@ -144,7 +144,7 @@ const orderOf = (question: HistoryQuestion): { order: PointOrder; byTracker?: bo
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** What both the scope and the question mean. Ids that are no UUIDs name nothing. */
+/** Intersection of scope and question. Ids that are no UUIDs match nothing. */
 export const filterOf = (scope: HistoryScope, question: Omit<HistoryQuestion, 'format'>): PointFilter => {
   const { bbox, from, to, intervalSeconds } = question
   const places = question.ids?.flatMap((id) => parsePointId(id) ?? [])
@@ -190,7 +190,7 @@ const answerOf = (
   const spec = isTracks(question)
     ? { ...walk, format: question.format === 'gpx' ? ('gpx' as const) : ('lines' as const) }
     : { ...walk, format: question.format, members: question.members }
-  // What is left of a track depends on all of it: it is simplified whole, and paged then.
+  // Simplification depends on the whole track: it is simplified first, then paged.
   if (simplifyMeters !== undefined) {
     const held =
       walk.order === 'tracker' && walk.after !== undefined ? { ...spec, order: 'asc' as const, byTracker: true } : spec

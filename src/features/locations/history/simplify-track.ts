@@ -4,27 +4,27 @@ import { pick, PointBuffer, sameTracker, type PointRows } from './point-rows.ts'
 
 /** A longer pause between two points of a tracker ends a piece of its track. */
 const GAP_MS = 10 * 60_000
-/** Longest piece that is simplified at once. */
+/** Longest piece simplified at once. */
 const PIECE_POINTS_MAX = 20_000
 
 /** Flag of the first point of a piece in a simplified track: omitted points are no gap. */
 const PIECE_STARTS = 1 << 15
 
 /**
- * Simplifies tracks: points come by tracker and, for each, in order of time. Each tracker's points are cut into pieces
- * at trips, at gaps and at the latest every 20,000 points; of each piece the ends and what Douglas-Peucker keeps is left.
+ * Simplifies tracks: points come by tracker and, for each, in order of time. Tracks are cut into pieces at trips, at
+ * gaps and after 20,000 points; of each piece the ends and the points that Douglas-Peucker keeps remain.
  */
 export class TrackSimplifier {
   private readonly toleranceMeters: number
   private readonly piece = new PointBuffer(4_096)
-  /** The piece begins where one of 20,000 points had to be cut. */
+  /** The piece begins at a cut after 20,000 points. */
   private isContinued = false
 
   constructor(toleranceMeters: number) {
     this.toleranceMeters = toleranceMeters
   }
 
-  /** Points left of the pieces that these rows complete. */
+  /** Remaining points of the pieces that these rows complete. */
   push(rows: PointRows): PointRows[] {
     const kept: PointRows[] = []
     let from = 0
@@ -61,7 +61,7 @@ export class TrackSimplifier {
   }
 }
 
-/** Whether the second point goes on with the piece of track that the first one is in. */
+/** Whether the second point continues the piece of track of the first one. */
 export type Continues = (a: PointRows, i: number, b: PointRows, j: number) => boolean
 
 export const continues: Continues = (a, i, b, j) =>
@@ -70,6 +70,6 @@ export const continues: Continues = (a, i, b, j) =>
   (a.flags[i] & TRIP_FINISH) === 0 &&
   (b.flags[j] & TRIP_START) === 0
 
-/** The same for points that a `TrackSimplifier` left. */
+/** The same for points from a `TrackSimplifier`. */
 export const continuesSimplified: Continues = (a, i, b, j) =>
   sameTracker(a, i, b, j) && (b.flags[j] & PIECE_STARTS) === 0

@@ -11,20 +11,20 @@ import type { HistoryStore } from '../../../engines/history-store.ts'
 import { filterOf, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { PointRowsReader, pointRowsOf, type PointRows } from './point-rows.ts'
 
-/** A tracker's newest point that was not ahead of the clock, and where in the log it stands. */
+/** Newest point of each tracker that was not ahead of the clock, and its place in the log. */
 export interface NewestPoints {
   rows: PointRows
   organizationIds: string[]
-  /** Epoch and revision of the batch that each one was logged in. */
+  /** Epoch and revision of the batch in which each one was logged. */
   epochs: number[]
   revisions: number[]
 }
 
-/** Every tracker's newest point that was not ahead, of every organization, for building the latest positions anew. */
+/** Newest point not ahead of the clock of every tracker in every organization, to rebuild the latest positions. */
 export const newestPoints = (history: HistoryStore, signal?: AbortSignal): AsyncGenerator<NewestPoints> =>
   readNewest(history, selectNewest(), signal)
 
-/** The same for one tracker, of the points that were logged after a place of the log: those of the tracker made anew after its deletion. */
+/** The same for one tracker, of points logged after a place of the log: one recreated after its deletion. */
 export const newestPointSince = (
   history: HistoryStore,
   tracker: { organizationId: string; trackerId: string; epoch: number; revision: number },
@@ -55,7 +55,7 @@ async function* readNewest(
 
 /**
  * The points that a back-test decides on, by tracker and time: those between the bounds (inclusive) that were not ahead
- * of the clock, and before them each tracker's last one before `from` that a bound of accuracy lets pass.
+ * of the clock, and before them each tracker's last one before `from` that satisfies the limit of accuracy.
  */
 export async function* backtestPoints(
   history: HistoryStore,
@@ -76,7 +76,7 @@ export async function* backtestPoints(
   reader.end()
 }
 
-/** About how many points a question reads; repeats that are not merged yet count too. */
+/** Estimated number of points that a question reads, including repeats not merged yet. */
 export const estimatePoints = async (
   history: HistoryStore,
   scope: HistoryScope,

@@ -4,9 +4,9 @@ import { degreesText, timeText } from './point-text.ts'
 import { sameTracker, type PointRows } from './point-rows.ts'
 import type { Continues } from './simplify-track.ts'
 
-/* Formats that draw tracks: their rows come by tracker, oldest first. `continues` says where a track is cut into pieces. */
+/* Formats that draw tracks: their rows come by tracker, oldest first. `continues` decides where a track is cut. */
 
-/** GPX 1.1: a track for each tracker, a segment for each piece of it. */
+/** GPX 1.1: a track for each tracker, a segment for each of its pieces. */
 export const gpx = (nameOf: NameOf, continues: Continues): PointFormatter => {
   let last: PointRows | undefined
   let lastRow = 0
@@ -44,16 +44,16 @@ const openTrack = (trackerId: string, nameOf: NameOf): string =>
 
 const XML_ENTITIES: { [character: string]: string } = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
-/** Without what XML 1.0 cannot hold. */
+/** Removes characters that XML 1.0 cannot hold. */
 const xmlText = (text: string): string =>
   text
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '')
     .replace(/[&<>]/g, (character) => XML_ENTITIES[character])
 
-/** A line of more points is continued in a feature of its own, which begins with the last one: a piece may be a day long. */
+/** Longer lines continue in another feature, which begins with the last point: a piece may be a day long. */
 const LINE_POINTS_MAX = 20_000
 
-/** GeoJSON: a LineString for each piece of a track, with the times of its points; a Point where a piece has only one. */
+/** GeoJSON: a LineString for each piece of a track, with the times of its points; a Point for a piece of one point. */
 export const lines = (nameOf: NameOf, continues: Continues): PointFormatter => {
   const comma = separator()
   let piece = new LinePiece('')
@@ -79,7 +79,7 @@ export const lines = (nameOf: NameOf, continues: Continues): PointFormatter => {
   }
 }
 
-/** The points of one line, as text. */
+/** Points of one line, as text. */
 class LinePiece {
   count = 0
   private readonly trackerId: string
@@ -97,7 +97,7 @@ class LinePiece {
     this.count++
   }
 
-  /** The piece after this one, which begins where it ended. */
+  /** The next piece, which begins at the end of this one. */
   continued(): LinePiece {
     const next = new LinePiece(this.trackerId)
     next.positions = this.positions.slice(-1)

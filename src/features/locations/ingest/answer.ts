@@ -5,7 +5,7 @@ import { TRIP_START } from '../events.ts'
 import type { PackedFrame } from './pack-points.ts'
 import { type CountPoints, Receipt } from './receipt.ts'
 
-/** Points that the log has not taken in this time are answered with `engine_down`; they may still become durable. */
+/** Points that the log has not stored by then are answered with `engine_down`; they may still become durable. */
 const ANSWER_WITHIN_MS = 15_000
 export const RETRY_AFTER_SECONDS = 2
 
@@ -18,7 +18,7 @@ export interface TripStart {
   startedAt: number
 }
 
-/** The receipt of a request: it is answered once, and does not wait for a log that refuses. */
+/** Receipt of a request: it is answered once, and does not wait for a log that refuses. */
 export class Answer extends Receipt {
   tripStarts: TripStart[] = []
   private readonly clock: Clock
@@ -42,7 +42,7 @@ export class Answer extends Receipt {
     this.stopTimer = this.clock.after(ANSWER_WITHIN_MS, () => this.refused())
   }
 
-  /** What becomes durable after another answer was given is not counted: nobody was told. */
+  /** Points that become durable after another answer are not counted: no sender was told. */
   override durable(): void {
     if (!this.isGiven) super.durable()
   }

@@ -17,9 +17,9 @@ export interface BatcherOptions {
   logger: Logger
   partitions: number
   limits: BatcherLimits
-  /** Called after each append, with what was appended: for `PartitionFeed.offer`. */
+  /** Called after each append with its entry: for `PartitionFeed.offer`. */
   onAppended: (entry: LocationEntry) => void
-  /** Starts a stopwatch for one append; the answer stops it. */
+  /** Starts a stopwatch for one append; the returned function stops it. */
   startAppendTimer: () => () => void
 }
 
@@ -41,18 +41,18 @@ export const BATCHER_LIMITS: BatcherLimits = {
   bytesMax: 512 * 1024 * 1024,
 }
 
-/** Points; after a smaller append its partition waits for the next beat. */
+/** In points; after a smaller append its partition waits for the next beat. */
 const SMALL_BATCH = 200
-/** Gathering for longer than this makes larger ones small. */
+/** Gathering longer than this turns larger batches into small ones. */
 const GATHER_MS = 10
 const RETRY_MS = [50, 200, 1_000, 2_000, 5_000]
-/** Organizations whose columns are kept although nothing of theirs waits. */
+/** Idle organizations whose columns are kept. */
 const IDLE_KEPT = 1_000
 
 /**
- * Turns frames into appends. Points wait by organization and partition; each partition has one append in flight and takes
- * what has arrived meanwhile, organizations in turn. A ticket hears once all its points are durable. An append that the
- * log refuses is tried again for as long as it takes: nothing is acknowledged meanwhile, and queues fill up to their bounds.
+ * Turns frames into appends. Points wait by organization and partition; each partition has one append in flight, the
+ * next takes the points that came meanwhile, organizations in turn. A ticket is notified once all its points are
+ * durable. A refused append is retried for ever: nothing is acknowledged meanwhile, and queues fill to their bounds.
  */
 export class Batcher {
   private readonly options: BatcherOptions
@@ -84,19 +84,19 @@ export class Batcher {
     return (SMALL_BATCH * (this.options.log.gatherMs ?? GATHER_MS)) / GATHER_MS
   }
 
-  /** The log refuses at present: what is submitted waits. */
+  /** Whether the log currently refuses: submitted points wait. */
   get isRefusing(): boolean {
     return this.queues.some((queue) => queue.failures > 0)
   }
 
-  /** Seconds until the organization's rate allows another request; 0 when it does, and then the points are taken from it. */
+  /** Seconds until the organization's rate allows another request; if 0, the points are taken from the rate. */
   charge(organizationId: string, points: number): number {
     const { bucket } = this.loadOf(organizationId)
     const now = this.options.clock.monotonic()
     return bucket === undefined || bucket.take(points, now) ? 0 : Math.ceil(bucket.waitMs(now) / 1000)
   }
 
-  /** Takes every row, copied, or none: false when the organization's queue is full. `paid`: charged already. */
+  /** Takes all rows, copied, or none: false if the organization's queue is full. `paid`: already charged. */
   submit(
     organizationId: string,
     columns: PointColumns,
@@ -128,7 +128,7 @@ export class Batcher {
     return true
   }
 
-  /** Counts a frame that waits for its trackers as what waits for the log is; false when the organization's queue is full. */
+  /** Counts a frame that waits for its trackers like queued points; false if the organization's queue is full. */
   hold(organizationId: string, bytes: number): boolean {
     const load = this.loadOf(organizationId)
     const { limits } = this.options
@@ -138,14 +138,14 @@ export class Batcher {
     return true
   }
 
-  /** A frame that was held waits no more. */
+  /** Ends the count of a held frame. */
   release(organizationId: string, bytes: number): void {
     const load = this.loadOf(organizationId)
     load.bytes -= bytes
     this.bytes -= bytes
   }
 
-  /** Takes nothing more; resolves when all is appended or the time is over. What is not was never acknowledged. */
+  /** Stops accepting points; resolves when all are appended or the time is over. The rest was never acknowledged. */
   async close(deadlineMs: number): Promise<void> {
     this.isClosed = true
     await new Promise<void>((done) => {
@@ -191,7 +191,7 @@ export class Batcher {
       await this.append(queue, work)
       if (work.batch.count >= this.smallBatch) continue
       queue.isRunning = false
-      if (queue.hasWaiting) this.wake(queue) // these are few points: more of them go together a moment later
+      if (queue.hasWaiting) this.wake(queue) // few points: more will go together a moment later
       return
     }
     queue.isRunning = false
@@ -266,7 +266,7 @@ export class Batcher {
     })
   }
 
-  /** Wakes the organization's partitions when its rate allows more. */
+  /** Wakes the organization's partitions when its rate allows more points. */
   private pauseFor(load: OrganizationLoad, now: number): void {
     if (load.isPaused || load.bucket === undefined) return
     load.isPaused = true

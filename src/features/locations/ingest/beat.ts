@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 
-/** What the event loop has done since the last beat. Times in ms. */
+/** State of the event loop since the last beat. Times in ms. */
 export interface SinceBeat {
   elapsedMs: number
   busyMs: number
@@ -10,17 +10,17 @@ export interface SinceBeat {
 
 /** Time between two looks: the shortest beat. */
 const LOOK_MS = 2
-/** The longest. */
+/** The longest beat. */
 const BEAT_MS = 10
 
 /**
- * Whether appends begin again. Each costs its consumers much more than a point does, so what comes is gathered. Where nothing
- * comes any more, and the loop has been idle two thirds of the time, senders wait for acknowledgements: they get them.
+ * Whether appends begin again. Each costs its consumers much more than a point does, so points are gathered. If no more
+ * come and the loop has been idle two thirds of the time, senders wait for acknowledgements: they get them.
  */
 export const isBeatOver = ({ elapsedMs, busyMs, hasCome }: SinceBeat): boolean =>
   elapsedMs >= BEAT_MS || (!hasCome && busyMs * 3 <= elapsedMs)
 
-/** Lets partitions begin their appends together: at once after a rest, else a beat after the last time. */
+/** Lets partitions begin their appends together: immediately after a rest, else one beat after the last time. */
 export class Beat {
   private readonly begin: () => void
   private readonly fixedMs: () => number | undefined
@@ -29,18 +29,18 @@ export class Beat {
   private hasCome = false
   private began = performance.eventLoopUtilization()
 
-  /** `fixedMs` answers how long a beat is where that is fixed. */
+  /** `fixedMs` returns the length of a fixed beat. */
   constructor(begin: () => void, fixedMs: () => number | undefined) {
     this.begin = begin
     this.fixedMs = fixedMs
   }
 
-  /** Points have come. */
+  /** Records that points have come. */
   note(): void {
     this.hasCome = true
   }
 
-  /** Something waits to be appended. What arrives in the same turn of the event loop goes with it. */
+  /** Requests an append. Points that arrive in the same turn of the event loop are included. */
   ask(): void {
     if (this.isAsked) return
     this.isAsked = true

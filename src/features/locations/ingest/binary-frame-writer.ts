@@ -14,7 +14,7 @@ import { writeUuid } from '../uuid-bytes.ts'
 
 const COLUMNS = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 
-/** What a sender has of one point; units as in JSON. */
+/** One point of a sender; units as in JSON. */
 export interface BinaryPoint extends TrackerName {
   /** ms since the epoch. */
   recordedAt: number
@@ -29,7 +29,7 @@ export interface BinaryPoint extends TrackerName {
   attributes?: { [name: string]: unknown }
 }
 
-/** The bytes of a frame: the reference for senders, used by tests, benches and the replay of traces. */
+/** Bytes of a frame: the reference for senders, used by tests, benches and the replay of traces. */
 export const writeBinaryFrame = (seq: number, points: readonly BinaryPoint[]): Uint8Array<ArrayBuffer> => {
   const { trackers, tracker } = dictionaryOf(points)
   const flags = points.map(flagsOf)

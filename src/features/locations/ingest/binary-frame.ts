@@ -5,13 +5,13 @@ import { readUuid } from '../uuid-bytes.ts'
 /** "WP", version 1, as the first four bytes. The layout is in docs/binary-frame.md. */
 export const BINARY_MAGIC = 0x0001_5057
 export const BINARY_HEADER_BYTES = 24
-/** How a frame names a tracker. */
+/** Ways in which a frame names a tracker. */
 const NAMED_BY_ID = 0
 export const NAMED_BY_EXTERNAL_ID = 1
 const COLUMNS = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 
 export interface BinaryFrame {
-  /** 0: the frame has the next number. */
+  /** 0: the next number. */
   seq: number
   count: number
   times: Uint32Array
@@ -30,8 +30,8 @@ export interface BinaryFrame {
 }
 
 /**
- * Reads the columns of a binary frame; undefined when the bytes are no whole frame. `maxPoints` bounds what is read of it
- * before its size is known to be allowed: a larger frame is answered with its `count` alone.
+ * Reads the columns of a binary frame; undefined if the bytes are no whole frame. `pointsMax` bounds the work before
+ * the size is known to be allowed: for a larger frame only its `count` is returned.
  */
 export const readBinaryFrame = (data: ArrayBuffer, pointsMax: number): BinaryFrame | { count: number } | undefined => {
   if (data.byteLength < BINARY_HEADER_BYTES) return undefined
@@ -88,7 +88,7 @@ export const readBinaryFrame = (data: ArrayBuffer, pointsMax: number): BinaryFra
   }
 }
 
-/** A cursor over what follows the columns. Reads answer undefined beyond the end. */
+/** A cursor over the bytes after the columns. Reads return undefined beyond the end. */
 class Reader {
   private readonly bytes: Buffer
   private at: number

@@ -3,7 +3,7 @@ import type { PointColumns } from '../point-columns.ts'
 import { encodedBytes } from '../point-batch-codec.ts'
 import type { KnownTracker } from '../../trackers/views.ts'
 
-/** Rows `from` to `to` of some columns, in the order in which they came. */
+/** Rows `from` to `to` of some columns, in order of arrival. */
 export interface RowRange {
   columns: PointColumns
   from: number
@@ -12,10 +12,10 @@ export interface RowRange {
 
 let marks = 0
 
-/** A mark that no tracker bears yet: a count of trackers puts it on each one that it has met. */
+/** A new mark that no tracker has: a count of trackers sets it on each one that it has met. */
 const nextMark = (): number => ++marks
 
-/** One batch of all the rows: sorted by tracker and `recordedAt`, without repeats (the first wins; one ahead of the clock loses). */
+/** One batch of all rows by tracker and `recordedAt`, without repeats (first wins; one ahead of the clock loses). */
 export const buildBatch = (ranges: readonly RowRange[], loggedAt: number): PointBatch => {
   const { trackers, places, count } = countTrackers(ranges)
   const batch = emptyBatch(count, loggedAt, trackers)
@@ -26,8 +26,8 @@ export const buildBatch = (ranges: readonly RowRange[], loggedAt: number): Point
 }
 
 /**
- * The batch in parts of limited points and encoded bytes, in its order. A single point is always taken, however
- * large: attributes are bounded at the door.
+ * Splits the batch, in its order, into parts of limited points and encoded bytes. A single point is always accepted,
+ * however large: attributes are bounded at ingress.
  */
 export const splitBatch = (batch: PointBatch, pointsMax: number, bytesMax: number): PointBatch[] => {
   if (batch.count <= 1 || (batch.count <= pointsMax && encodedBytes(batch) <= bytesMax)) return [batch]
@@ -39,7 +39,7 @@ export const splitBatch = (batch: PointBatch, pointsMax: number, bytesMax: numbe
   return parts
 }
 
-/** The trackers in the order in which they occur, and where the rows of each begin. */
+/** Trackers in order of first occurrence, and the start of each one's rows. */
 const countTrackers = (
   ranges: readonly RowRange[],
 ): { trackers: KnownTracker[]; places: Uint32Array; count: number } => {
@@ -103,11 +103,11 @@ const isSorted = ({ count, tracker, recordedAt }: PointBatch): boolean => {
   return true
 }
 
-/** The rows are by tracker already: by time within each, and of repeats one. */
+/** Sorts rows, already grouped by tracker, by time within each tracker, and drops repeats. */
 const sorted = (batch: PointBatch): PointBatch => {
   const { count, tracker, recordedAt, flags } = batch
   const order = Uint32Array.from({ length: count }, (_, i) => i)
-  // Ties keep the order in which they came, those ahead of the clock last.
+  // Ties keep the order of arrival, those ahead of the clock last.
   order.sort(
     (a, b) =>
       tracker[a] - tracker[b] || recordedAt[a] - recordedAt[b] || (flags[a] & AHEAD) - (flags[b] & AHEAD) || a - b,
@@ -163,7 +163,7 @@ const slice = (batch: PointBatch, from: number, to: number): PointBatch => {
   }
 }
 
-/** How many rows repeat the tracker and time of another row. */
+/** Number of rows that repeat the tracker and time of another row. */
 export const countRepeats = ({ count, tracker, recordedAt }: PointColumns): number => {
   const mark = nextMark()
   let trackers = 0
@@ -180,7 +180,7 @@ export const countRepeats = ({ count, tracker, recordedAt }: PointColumns): numb
   return 0
 }
 
-/** Only frames in which some tracker's times do not rise pay for a set. */
+/** Only frames in which a tracker's times do not rise need a set. */
 const countUnordered = (count: number, tracker: PointColumns['tracker'], recordedAt: Float64Array): number => {
   const seen = new Map<PointColumns['tracker'][number], Set<number>>()
   let repeats = 0

@@ -55,7 +55,7 @@ const tokensOf = (starts: readonly TripStart[], keyring: Keyring): { trackerId: 
   return [...tokens].map(([token, trackerId]) => ({ trackerId, token }))
 }
 
-// The points themselves are checked one by one, so that a bad one does not lose the request; the document shows their schema.
+// Points are validated one by one, so that a bad one does not reject the request; the document shows their schema.
 const pointsSchema: JsonSchema = {
   type: 'array',
   minItems: 1,

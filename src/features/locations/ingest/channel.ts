@@ -5,11 +5,11 @@ import { FrameTicket } from './frame-ticket.ts'
 import type { PackedFrame } from './pack-points.ts'
 import type { PointStore } from './store.ts'
 
-/** Frames that a sender may have unacknowledged, and their bytes: a gateway gets at most a window of tiny frames for each beat of the log. */
+/** Most unacknowledged frames of a sender, and their bytes: one window of tiny frames per beat for a gateway. */
 export const WINDOW_FRAMES = 1_024
 export const WINDOW_BYTES = 2 * 1024 * 1024
 export const FRAME_BYTES_MAX = 1024 * 1024
-/** A peer that does not read: acknowledgements wait above the first, above the second it is closed. */
+/** Bounds for a peer that does not read: above the first acknowledgements wait, above the second it is closed. */
 const BUFFER_BYTES_LOW = 64 * 1024
 const BUFFER_BYTES_MAX = 8 * 1024 * 1024
 
@@ -26,11 +26,11 @@ class IngestConnection implements ChannelConnection {
   private caller: Caller
   private lastSeq = 0
   private ackedSeq = 0
-  /** Unacknowledged frames in the order in which they came, from `first` on. */
+  /** Unacknowledged frames in order of arrival, from `first` on. */
   private frames: FrameTicket[] = []
   private first = 0
   private bytes = 0
-  /** Frames that wait until the one before them knows its trackers. */
+  /** Frames that wait until the previous one knows its trackers. */
   private held: { ticket: FrameTicket; frame: Frame }[] = []
   private isResolving = false
   private isAckDue = false
@@ -44,7 +44,7 @@ class IngestConnection implements ChannelConnection {
   }
 
   message(data: ArrayBuffer, isBinary: boolean): void {
-    if (this.isOver || this.store.batcher.isClosed) return // what is not taken any more is not acknowledged: the restart closes with 1012
+    if (this.isOver || this.store.batcher.isClosed) return // not acknowledged: the restart closes with 1012
     if (data.byteLength > FRAME_BYTES_MAX) return this.end(CLOSE.tooLarge, 'a frame takes at most 1 MiB')
     // Frames that wait for another's trackers are packed when it is their turn.
     const scanned = isBinary || this.isResolving ? undefined : this.store.scan(this.caller, new Uint8Array(data))
@@ -69,7 +69,7 @@ class IngestConnection implements ChannelConnection {
     this.caller = caller
   }
 
-  /** Taken points stay on their way to the log, also those that wait for their trackers. */
+  /** Accepted points stay on their way to the log, including those that wait for their trackers. */
   closed(): void {
     this.isOver = true
   }
@@ -81,7 +81,7 @@ class IngestConnection implements ChannelConnection {
     queueMicrotask(() => this.acknowledge())
   }
 
-  /** Gives a frame its place in the window; undefined when that ended the connection. */
+  /** Admits a frame to the window; undefined if that ended the connection. */
   private admit(asked: number | undefined, bytes: number): FrameTicket | undefined {
     const seq = asked ?? this.lastSeq + 1
     if (seq <= this.lastSeq) return this.end(CLOSE.badMessage, 'seq does not rise')
@@ -110,10 +110,10 @@ class IngestConnection implements ChannelConnection {
     else if (taken !== true) void this.waitFor(taken)
   }
 
-  /** While the log refuses to make trackers, the frames that come after wait, as they would in the queue. */
+  /** While the log refuses to create trackers, later frames wait, as they would in the queue. */
   private async waitFor(taken: Promise<boolean>): Promise<void> {
     this.isResolving = true
-    const isTaken = await taken.catch(() => false) // only where the connection is over
+    const isTaken = await taken.catch(() => false) // rejects only if the connection is over
     this.isResolving = false
     if (!isTaken) return this.endFull()
     while (this.held.length > 0 && !this.isResolving) {
@@ -123,7 +123,7 @@ class IngestConnection implements ChannelConnection {
     }
   }
 
-  /** False when the organization has too much waiting: that ended the connection. */
+  /** False if too much of the organization is waiting: that ended the connection. */
   private hold({ bytes }: FrameTicket): boolean {
     if (this.store.batcher.hold(this.caller.organizationId, bytes)) return true
     this.endFull()
@@ -139,13 +139,13 @@ class IngestConnection implements ChannelConnection {
     this.held = []
   }
 
-  /** Points not taken because the service stops are not acknowledged: the restart closes with 1012. */
+  /** Points not accepted because the service stops are not acknowledged: the restart closes with 1012. */
   private endFull(): void {
     this.dropHeld()
     if (!this.store.batcher.isClosed) this.end(CLOSE.tooFast, "the organization's queue is full")
   }
 
-  /** A frame that says something unknown of its points: none is taken, each is named. */
+  /** Rejects all points of a frame with unknown content, each by its index. */
   private refuseAll(ticket: FrameTicket, { fault, content }: Frame): void {
     const count = 'count' in content ? content.count : content.length
     ticket.rejected = Array.from({ length: count }, (_, index) => ({
@@ -185,7 +185,7 @@ class IngestConnection implements ChannelConnection {
   }
 }
 
-/** The memory of a binary message is the socket's again after the call. */
+/** Copies a binary message, whose memory returns to the socket after the call. */
 const detached = (frame: Frame): Frame => {
   if (!('count' in frame.content)) return frame
   const content = { ...frame.content }

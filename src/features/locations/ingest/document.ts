@@ -22,10 +22,10 @@ const BINARY_EXAMPLE = {
   speed: pointExample.speed,
 }
 
-/** The layout is what docs/binary-frame.md shows as a table. */
+/** Same layout as the table in docs/binary-frame.md. */
 const BINARY = `The same meaning in columns, little-endian, without gaps. Header of 24 bytes: "WP", u8 version 1, u8 0; u32 seq (0: the next number); u32 number of points n; u16 kinds (bits: 1 accuracy, 2 altitude, 4 speed, 8 heading, 16 battery, 32 attributes); u16 number of trackers k (0: the credential's own); f64 base time, whole ms since the epoch. Then n each of: u32 recordedAt in ms after the base time; i32 lat and i32 lng in 1e-7 degree; i32 accuracy, i32 altitude (0.01 m) and i32 speed (0.01 m/s), each only with its kind; u16 flags (the kinds that the point has, 64 trip start, 128 trip finish); u16 place of its tracker, only if k > 0; u16 heading in 0.1 degree and u8 battery in 0.01, each only with its kind. Then k trackers: u8 0 and 16 bytes of a trackerId, or u8 1, u16 length and UTF-8 of an externalId. Then for each point with attributes, in order: u16 length and UTF-8 JSON.`
 
-/** The messages of the channel /ingest, for the AsyncAPI document. */
+/** Messages of the channel /ingest, for the AsyncAPI document. */
 export const INGEST_DOCUMENT: ChannelDocument = {
   path: '/ingest',
   title: 'Points in',

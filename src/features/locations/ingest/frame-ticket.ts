@@ -1,15 +1,15 @@
 import type { PackedFrame } from './pack-points.ts'
 import { type CountPoints, Receipt } from './receipt.ts'
 
-/** The connection that a frame came by. */
+/** The connection that delivered a frame. */
 export interface FrameOwner {
   readonly isOver: boolean
-  /** Called when something is to be reported, before it can be durable. */
+  /** Called if there is something to report, before the frame can be durable. */
   frameIsJudged(ticket: FrameTicket): void
   frameIsDurable(ticket: FrameTicket): void
 }
 
-/** A frame under way. */
+/** A frame in progress. */
 export class FrameTicket extends Receipt {
   isDurable = false
   readonly seq: number
@@ -30,7 +30,7 @@ export class FrameTicket extends Receipt {
     return !this.connection.isOver
   }
 
-  /** The acknowledgement is withheld; the batcher tries again. */
+  /** The acknowledgement is withheld; the batcher retries. */
   refused(): void {}
 
   protected stored(): void {

@@ -7,11 +7,11 @@ export interface Frame {
   /** Undefined: the next number. */
   seq: number | undefined
   content: FrameContent
-  /** The frame says something that is not known: none of its points counts. */
+  /** The frame has unknown content: none of its points is accepted. */
   fault?: string
 }
 
-/** Why the connection ends. */
+/** Reason why the connection ends. */
 export interface BadFrame {
   close: number
   reason: string
@@ -63,5 +63,5 @@ const pointsFrame = (message: PointsMessage): Frame | BadFrame => {
   return { seq: seq as number | undefined, content: points }
 }
 
-/** A bare point has no type; it differs from other messages by the members every point must have. */
+/** A bare point has no type; it is recognised by the members that every point must have. */
 const isLikePoint = (message: object): boolean => 'lat' in message || 'lng' in message || 'recordedAt' in message

@@ -2,17 +2,17 @@ import { parseTime } from '../../../kit/http/parse-time.ts'
 
 /** Powers of ten that a double holds exactly. */
 const TENS = Float64Array.from({ length: 23 }, (_, power) => 10 ** power)
-/** Digits up to which a whole number is exact, and one rounding of its quotient by a power of ten: what `JSON.parse` gives. */
+/** Digits for which a whole number, and one rounding of its quotient by a power of ten, equal `JSON.parse`. */
 const DIGITS_MAX = 15
 const TEXTS = 4096
 const DAY_MS = 86_400_000
 
-/** Goes over the bytes of JSON without blanks. Once something is not as it expects, `hasFailed` is true for good. */
+/** Reads the bytes of JSON without blanks. After the first unexpected byte, `hasFailed` stays true. */
 export class JsonCursor {
   hasFailed = false
   private bytes: Uint8Array = new Uint8Array(0)
   private at = 0
-  /** Texts that were met lately: ids come again and again, and a text that is at hand costs no new one. */
+  /** Cache of recent texts: ids recur, and a cached text needs no new string. */
   private readonly texts: string[] = new Array<string>(TEXTS).fill('')
   private day = -1
   private dayStart = 0
@@ -33,7 +33,7 @@ export class JsonCursor {
     return true
   }
 
-  /** Steps over exactly these bytes, or stays. */
+  /** Skips exactly these bytes, or stays. */
   skip(expected: Uint8Array): boolean {
     const { bytes, at } = this
     for (let i = 0; i < expected.length; i++) if (bytes[at + i] !== expected[i]) return false
@@ -48,7 +48,6 @@ export class JsonCursor {
     return first < 128 && second < 128 ? (first << 7) | second : 0
   }
 
-  /** A number without exponent. */
   number(): number {
     const { bytes } = this
     const start = this.at
@@ -58,7 +57,7 @@ export class JsonCursor {
     const first = at
     let whole = 0
     for (; isDigit(bytes[at]); at++) whole = whole * 10 + bytes[at] - 48
-    // Nothing, or a zero that more digits follow, is no JSON.
+    // No digits, or a zero followed by more digits, is no JSON.
     if (at === first || (at - first > 1 && bytes[first] === 48)) return this.fail()
     let digits = at - first
     let decimals = 0
@@ -128,7 +127,7 @@ export class JsonCursor {
     return bytes[start + 19] === 46 && tens <= 99 && ones >= 0 && ones <= 9 ? time + tens * 10 + ones : -1
   }
 
-  /** Start of the UTC day that the ten bytes name; NaN when they name none. */
+  /** Start of the UTC day in the ten bytes; NaN if they are no date. */
   private midnight(start: number): number {
     const day = (this.two(start) * 100 + this.two(start + 2)) * 10_000 + this.two(start + 5) * 100 + this.two(start + 8)
     if (day !== this.day || this.bytes[start + 4] !== 45 || this.bytes[start + 7] !== 45) {
@@ -138,7 +137,7 @@ export class JsonCursor {
     return this.dayStart
   }
 
-  /** Two digits; a number that no part of a time can be for anything else. */
+  /** Two digits; for anything else, a number too large for any part of a time. */
   private two(at: number): number {
     const tens = this.bytes[at] - 48
     const ones = this.bytes[at + 1] - 48

@@ -19,10 +19,10 @@ const TRIPS = TRIP_START | TRIP_FINISH
 const LAT_MAX = 900_000_000
 const LNG_MAX = 1_800_000_000
 const COLUMN_MAX = HUNDREDTHS_MAX * 100
-/** Values that only a look at each row can judge. */
+/** Flags that must be checked row by row. */
 const RARE = TRIPS | AHEAD | HAS_ATTRIBUTES
 
-/** Checks the points of a binary frame and packs the good ones. The packed frame is cleared first. */
+/** Validates the points of a binary frame and packs the good ones. The packed frame is cleared first. */
 export const packBinaryFrame = (binary: BinaryFrame, context: PackContext, frame: PackedFrame): void => {
   frame.clear()
   frame.columns.reserve(binary.count)
@@ -31,7 +31,7 @@ export const packBinaryFrame = (binary: BinaryFrame, context: PackContext, frame
   packRows(binary, context, frame)
 }
 
-/** Packs column by column when every point is right and its tracker known, the usual case; otherwise packs nothing. */
+/** Packs by column if every point is valid and its tracker known, the usual case; otherwise packs nothing. */
 const packWhole = (binary: BinaryFrame, context: PackContext, frame: PackedFrame): boolean => {
   const { count, flags, tracker } = binary
   if (count === 0 || !areTimesUsual(binary, context) || !arePlacesRight(binary)) return false
@@ -41,7 +41,7 @@ const packWhole = (binary: BinaryFrame, context: PackContext, frame: PackedFrame
     any |= flags[i]
     all &= flags[i]
   }
-  // Columns that some points lack need their zeros written.
+  // Columns that some points lack need zeros written.
   if (any !== all || (any & RARE) !== 0 || (any & ~allowedFlags(binary)) !== 0 || !areOptionalRight(binary, any))
     return false
   const known = trackersOf(binary, context)
@@ -86,7 +86,7 @@ const areOptionalRight = (binary: BinaryFrame, flags: number): boolean => {
   return true
 }
 
-/** The trackers that the frame names, or the one of its credential; undefined when one of them is refused or not known yet. */
+/** Trackers that the frame names, or the one of its credential; undefined if one is refused or not known yet. */
 const trackersOf = (
   { tracker, trackers }: BinaryFrame,
   { resolver, caller }: PackContext,
@@ -144,7 +144,7 @@ const packRows = (binary: BinaryFrame, context: PackContext, frame: PackedFrame)
   }
 }
 
-/** A point may say that it has a value only where the frame has the column; AHEAD is for the server to say. */
+/** A point may have the flag of a value only if the frame has the column; only the server sets AHEAD. */
 const allowedFlags = (binary: BinaryFrame): number =>
   TRIPS |
   (binary.accuracy ? HAS_ACCURACY : 0) |

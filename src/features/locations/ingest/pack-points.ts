@@ -22,7 +22,7 @@ import {
   type TrackerResolver,
 } from '../../trackers/views.ts'
 
-/** What a frame is packed with. */
+/** Context for packing a frame. */
 export interface PackContext {
   caller: Caller
   resolver: TrackerResolver
@@ -32,10 +32,10 @@ export interface PackContext {
   retentionMs: number
 }
 
-/** The good points of one frame, as columns. Those whose tracker is not known yet are listed in `unresolved`. */
+/** Good points of one frame, as columns. Those whose tracker is not known yet are listed in `unresolved`. */
 export class PackedFrame {
   readonly columns: PointColumns
-  /** Place in the frame of each row. */
+  /** Index in the frame of each row. */
   readonly index: number[] = []
   readonly rejected: Rejected[] = []
   readonly unresolved: { row: number; name: TrackerName }[] = []
@@ -53,7 +53,7 @@ export class PackedFrame {
     this.attributesBytes = 0
   }
 
-  /** Takes out the rows that are not to be kept. */
+  /** Removes all other rows. */
   keep(isKept: (row: number) => boolean): void {
     const { columns, index } = this
     const count = columns.count
@@ -87,7 +87,7 @@ const TEXTS: { [code in RejectCode]: string } = {
   tracker_limit: 'The organization has as many trackers as this server allows.',
 }
 
-/** Checks the points of one frame and packs the good ones. The frame is cleared first. */
+/** Validates the points of one frame and packs the good ones. The frame is cleared first. */
 export const packPoints = (points: readonly unknown[], context: PackContext, frame: PackedFrame): void => {
   frame.clear()
   frame.columns.reserve(points.length)
@@ -102,7 +102,7 @@ export const packPoints = (points: readonly unknown[], context: PackContext, fra
   }
 }
 
-/** Finds the tracker of the row that is about to be added; false when the point was refused. */
+/** Finds the tracker of the row to be added; false if the point was refused. */
 export const nameTracker = (
   frame: PackedFrame,
   index: number,
@@ -121,7 +121,7 @@ export const nameTracker = (
   return true
 }
 
-/** The AHEAD flag or 0; -1 when the point was refused for its time. */
+/** The AHEAD flag or 0; -1 if the point was refused for its time. */
 export const judgeTime = (frame: PackedFrame, index: number, context: PackContext, recordedAt: number): number => {
   const aheadMs = recordedAt - context.now
   if (aheadMs <= AHEAD_MS) {
@@ -158,7 +158,7 @@ const packPoint = (point: PointInput, index: number, context: PackContext, frame
   columns.flags[row] = ahead | packOptional(point, columns, row)
 }
 
-/** Writes the values that the point has and answers the flags of these. */
+/** Writes the values of the point and returns their flags. */
 const packOptional = (point: PointInput, columns: PointColumns, row: number): number => {
   const { accuracy, altitude, speed, heading, battery, trip } = point
   let flags = point.attributes === undefined ? 0 : HAS_ATTRIBUTES

@@ -8,27 +8,27 @@ export interface BatchLimits {
   batchBytesMax: number
 }
 
-/** One append, and the frames that are durable with it. */
+/** One append, and the frames that become durable with it. */
 export interface Work {
   batch: PointBatch
   segments: Segment[]
 }
 
-/** What did not fit one append: parts that follow each other, with no other point of these organizations between. */
+/** Points too many for one append: consecutive parts, with no other point of these organizations between. */
 interface Split {
   parts: PointBatch[]
   segments: Segment[]
   loads: Set<OrganizationLoad>
 }
 
-/** The points that wait for one partition: which of them go with its next append. */
+/** Points that wait for one partition, and the selection for its next append. */
 export class PartitionQueue {
   readonly partition: number
   isRunning = false
-  /** Appends refused in a row. */
+  /** Consecutive refused appends. */
   failures = 0
   private readonly limits: BatchLimits
-  /** Queues that hold something, in turn. */
+  /** Non-empty queues, in turn. */
   private ring: OrganizationQueue[] = []
   private splits: Split[] = []
   private wasPart = false
@@ -49,18 +49,18 @@ export class PartitionQueue {
   }
 
   /**
-   * The next append, stamped `loggedAt`, or undefined when nothing waits, or only what its organization's rate holds back:
-   * then `onPaused` is called. `now` is monotonic, for the rate.
+   * The next append, stamped `loggedAt`, or undefined if nothing waits, or only points held back by their
+   * organization's rate: then `onPaused` is called. `now` is monotonic, for the rate.
    */
   next(loggedAt: number, now: number, onPaused: (load: OrganizationLoad) => void): Work | undefined {
-    // Other organizations take turns with the parts of a large request.
+    // Other organizations alternate with the parts of a large request.
     if (this.splits.length > 0 && !this.wasPart) return this.nextPart()
     this.wasPart = false
     const { segments, taken } = this.select(now, onPaused)
     if (segments.length === 0) return this.splits.length === 0 ? undefined : this.nextPart()
     const batch = buildBatch([...taken.values()], loggedAt)
     for (const [queue, { to }] of taken) queue.release(to)
-    // Served queues go behind those that were not.
+    // Served queues move behind unserved ones.
     const unserved = this.ring.filter((queue) => !taken.has(queue))
     this.ring = [...unserved, ...taken.keys()].filter((queue) => (queue.isInRing = !queue.isEmpty))
     const parts = splitBatch(batch, this.limits.batchPointsMax, this.limits.batchBytesMax)
@@ -83,7 +83,7 @@ export class PartitionQueue {
     return { batch, segments: [] }
   }
 
-  /** Whole segments, first a fair share of each organization, then whatever still fits. */
+  /** Whole segments, first a fair share of each organization, then any that still fit. */
   private select(now: number, onPaused: (load: OrganizationLoad) => void): Selection {
     const selection: Selection = {
       segments: [],
@@ -102,7 +102,7 @@ export class PartitionQueue {
   }
 }
 
-/** What goes with the next append, and the points and bytes that still fit. */
+/** Content of the next append, and the points and bytes that still fit. */
 interface Selection {
   segments: Segment[]
   taken: Map<OrganizationQueue, RowRange>
@@ -110,7 +110,7 @@ interface Selection {
   bytes: number
 }
 
-/** Moves whole segments from a queue to the selection; false when the organization's rate holds the next one back. */
+/** Moves whole segments from a queue to the selection; false if the organization's rate holds the next one back. */
 const take = (queue: OrganizationQueue, pointsMax: number, selection: Selection, now: number): boolean => {
   const range = selection.taken.get(queue) ?? {
     columns: queue.columns,
@@ -119,7 +119,7 @@ const take = (queue: OrganizationQueue, pointsMax: number, selection: Selection,
   }
   for (let segment = queue.first(); segment !== undefined; segment = queue.first()) {
     const fits = segment.rows <= selection.points && encodedGuess(segment) <= selection.bytes
-    // What fits no append is taken alone, and split.
+    // A segment too large for any append is taken alone, and split.
     if (selection.segments.length > 0 && (!fits || range.to - range.from >= pointsMax)) return true
     if (!segment.paid && !(queue.load.bucket?.take(segment.rows, now) ?? true)) return false
     queue.shift()
@@ -132,7 +132,7 @@ const take = (queue: OrganizationQueue, pointsMax: number, selection: Selection,
   return true
 }
 
-/** Rows in memory are larger than encoded ones by about this; a batch that turns out larger is split all the same. */
+/** Rows in memory exceed encoded ones by about this factor; a batch that turns out larger is split anyway. */
 const MEMORY_TO_ENCODED = 30
 
 const encodedGuess = ({ rows, bytes }: Segment): number => bytes - rows * MEMORY_TO_ENCODED

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import { fieldError, OWN_SCHEMAS } from '../../../kit/http/validate.ts'
 
-/** Metres and metres a second that fit a column of hundredths in 32 bits. */
+/** Metres, and metres per second, that fit a column of hundredths in 32 bits. */
 export const HUNDREDTHS_MAX = 21_474_836
 export const ATTRIBUTES_BYTES_MAX = 1024
 export const POINTS_MAX = 10_000
@@ -13,7 +13,7 @@ export const pointSchema: JsonSchema = {
   required: ['recordedAt', 'lat', 'lng'],
   properties: {
     trackerId: { type: 'string', description: 'Needed, or externalId, when the credential is an ingest key.' },
-    // Its length is checked where it is not known yet: counting its characters in each point would cost as much as all else.
+    // Checked only for unknown names: counting the characters in each point would cost as much as all else.
     externalId: { type: 'string', description: "The fleet's own name of the tracker." },
     recordedAt: { type: ['string', 'number'], description: 'RFC 3339, or milliseconds since the epoch.' },
     lat: { type: 'number', minimum: -90, maximum: 90 },
@@ -41,7 +41,7 @@ export const pointExample = {
   heading: 270,
 }
 
-/** A point as it stands in a frame, once the schema has passed it. */
+/** A point in a frame after validation by the schema. */
 export interface PointInput {
   trackerId?: string
   externalId?: string
@@ -59,12 +59,12 @@ export interface PointInput {
 
 const ajv = new Ajv2020(OWN_SCHEMAS)
 
-/** Whether every point of a list is right, in one pass. */
+/** Whether all points of a list are valid, in one pass. */
 export const arePoints = ajv.compile<PointInput[]>({ type: 'array', items: pointSchema })
 
 const isPoint = ajv.compile<PointInput>(pointSchema)
 
-/** Fault of one point, in words; undefined for none. */
+/** Description of one point's fault; undefined if there is none. */
 export const faultOf = (point: unknown): string | undefined => {
   if (isPoint(point)) return undefined
   const error = isPoint.errors?.[0]

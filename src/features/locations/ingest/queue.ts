@@ -1,26 +1,26 @@
 import { PointColumns, ROW_BYTES } from '../point-columns.ts'
 import type { TokenBucket } from '../../../kernel/token-bucket.ts'
 
-/** Hears when every point of one frame or request is durable. */
+/** Notified when every point of one frame or request is durable. */
 export interface Ticket {
-  /** Partitions that still hold points of it; the batcher counts. */
+  /** Partitions that still hold points of it; maintained by the batcher. */
   remaining: number
   durable(): void
-  /** The log has refused one try; the points stay and are tried again. */
+  /** The log has refused one append; the points stay and are retried. */
   refused(error: unknown): void
 }
 
-/** The points of one frame or request in one partition. They reach the log together, or in parts that follow each other. */
+/** Points of one frame or request in one partition. They reach the log together, or in consecutive parts. */
 export interface Segment {
   queue: OrganizationQueue
   rows: number
   bytes: number
   ticket: Ticket
-  /** Its points were taken from the rate of the organization already. */
+  /** Its points are already taken from the organization's rate. */
   paid: boolean
 }
 
-/** What an organization has under way, over all partitions, and its rate. */
+/** Points of an organization in progress, across all partitions, and its rate. */
 export class OrganizationLoad {
   readonly organizationId: string
   readonly bucket: TokenBucket | undefined
@@ -28,7 +28,7 @@ export class OrganizationLoad {
   readonly queues: (OrganizationQueue | undefined)[] = []
   points = 0
   bytes = 0
-  /** A timer is set for when the rate allows more. */
+  /** A timer runs until the rate allows more. */
   isPaused = false
   private marks = 0
 
@@ -37,7 +37,7 @@ export class OrganizationLoad {
     this.bucket = bucket
   }
 
-  /** Copies the rows into the queue of each partition; answers the queues that got some. */
+  /** Copies the rows into the queue of each partition; returns the queues that received some. */
   distribute(columns: PointColumns): OrganizationQueue[] {
     const mark = ++this.marks
     const touched: OrganizationQueue[] = []
@@ -72,9 +72,9 @@ export class OrganizationQueue {
   readonly load: OrganizationLoad
   readonly partition: number
   columns = new PointColumns(ROWS_AT_FIRST)
-  /** It is among those that its partition takes from. */
+  /** Whether its partition takes from it. */
   isInRing = false
-  /** Scratch of `distribute`. */
+  /** Scratch variables of `distribute`. */
   mark = 0
   addedRows = 0
   addedBytes = 0
@@ -98,12 +98,12 @@ export class OrganizationQueue {
     this.segments.push(segment)
   }
 
-  /** Takes the first segment away; its rows are still in the columns until `release`. */
+  /** Removes the first segment; its rows stay in the columns until `release`. */
   shift(): void {
     this.taken++
   }
 
-  /** Lets go of the rows of the segments that were taken. */
+  /** Releases the rows of the segments that were taken. */
   release(row: number): void {
     this.columns.dropTo(row)
     if (this.isEmpty) {

@@ -2,22 +2,22 @@ import type { PackedFrame } from './pack-points.ts'
 import type { Ticket } from './queue.ts'
 import type { Rejected } from './views.ts'
 
-/** Counts points: accepted are those acknowledged. */
+/** Counts points: accepted points are those acknowledged. */
 export type CountPoints = (result: 'accepted' | 'duplicate' | 'rejected', points: number) => void
 
 const NONE: readonly Rejected[] = []
 
-/** What becomes of the points of one frame or request, for the sender: first how many are good, then that they are durable. */
+/** Outcome of a frame's or request's points, for the sender: first how many are good, then that they are durable. */
 export abstract class Receipt implements Ticket {
   remaining = 0
   accepted = 0
   /** Points that the frame repeats within itself. */
   duplicates = 0
   rejected: readonly Rejected[] = NONE
-  /** What it takes while its trackers are looked up. */
+  /** Bytes counted while its trackers are looked up. */
   readonly bytes: number
   private readonly count: CountPoints
-  /** What it still waits for: the log, and the promises of `notBefore`. */
+  /** Outstanding conditions: the log, and the promises of `notBefore`. */
   private awaited = 1
 
   constructor(bytes: number, count: CountPoints) {
@@ -25,14 +25,14 @@ export abstract class Receipt implements Ticket {
     this.count = count
   }
 
-  /** Called before the points are submitted; the memory of the frame is used again afterwards. */
+  /** Called before the points are submitted; the memory of the frame is reused afterwards. */
   judged(frame: PackedFrame, duplicates: number): void {
     if (frame.rejected.length > 0) this.rejected = frame.rejected.slice()
     this.accepted = frame.columns.count - duplicates
     this.duplicates = duplicates
   }
 
-  /** Acknowledged no sooner than this. */
+  /** Delays the acknowledgement until this resolves. */
   notBefore(done: Promise<void>): void {
     this.awaited++
     void done.then(() => this.durable())
@@ -46,10 +46,10 @@ export abstract class Receipt implements Ticket {
     this.stored()
   }
 
-  /** Whether trackers are looked up again after an engine has refused; otherwise the failure is the sender's. */
+  /** Whether trackers are looked up again after an engine has refused; otherwise the sender gets the failure. */
   abstract isPatient(): boolean
-  /** The log has refused one try; the points stay and are tried again. */
+  /** The log has refused one append; the points stay and are retried. */
   abstract refused(): void
-  /** All that is good is durable. */
+  /** All good points are durable. */
   protected abstract stored(): void
 }

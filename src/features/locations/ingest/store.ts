@@ -16,7 +16,7 @@ import { POINTS_MAX } from './point-schema.ts'
 import type { CountPoints, Receipt } from './receipt.ts'
 import type { StoredPoints } from './views.ts'
 
-/** Points as they came: a list of points as in JSON, or a binary frame. */
+/** Points as received: a list of points as in JSON, or a binary frame. */
 export type FrameContent = readonly unknown[] | BinaryFrame
 
 export interface PointStoreOptions {
@@ -29,7 +29,7 @@ export interface PointStoreOptions {
   count: CountPoints
 }
 
-/** With the trips that the points start. */
+/** Includes the trips that the points start. */
 export interface Stored extends StoredPoints {
   tripStarts: readonly TripStart[]
 }
@@ -37,9 +37,9 @@ export interface Stored extends StoredPoints {
 const RESOLVE_AGAIN_MS = 500
 
 /**
- * The one way in for points: pack, find or make trackers, count repeats, submit to the batcher, answer once they are durable.
- * `store` is all of it, for one request or the frame of a device; `pack` and `send` are its parts for a sender that numbers
- * its frames and goes on while they are under way.
+ * The only entrance for points: pack, find or create trackers, count repeats, submit to the batcher, answer once they
+ * are durable. `store` does all of it, for one request or a device's frame; `pack` and `send` are its parts for a
+ * sender that numbers its frames and continues meanwhile.
  */
 export class PointStore {
   readonly batcher: Batcher
@@ -55,9 +55,9 @@ export class PointStore {
   }
 
   /**
-   * Stores points for the owner of the credential: a tracker's device key, a user's token, an ingest key. One bad point never
-   * loses its neighbours.
-   * @throws Failure too_large, rate_limited, overloaded: nothing was taken; engine_down: may become durable yet. All may be sent again.
+   * Stores points for the owner of the credential: a tracker's device key, a user's token, an ingest key. A bad point
+   * never affects the others. @throws Failure too_large, rate_limited, overloaded: nothing was stored; engine_down: may
+   * still become durable. All may be sent again.
    */
   async store(caller: Caller, points: FrameContent): Promise<Stored> {
     const count = isList(points) ? points.length : points.count
@@ -79,7 +79,7 @@ export class PointStore {
     return { accepted, duplicates, rejected, tripStarts }
   }
 
-  /** Packs a JSON frame from its bytes where that can be done the short way; undefined where it cannot. As `pack` otherwise. */
+  /** Packs a JSON frame directly from its bytes; undefined if it needs the full parser. Otherwise like `pack`. */
   scan(caller: Caller, bytes: Uint8Array): { seq: number; frame: PackedFrame } | undefined {
     const frame = this.scratch
     const { resolver, retentionMs, clock } = this.options
@@ -89,7 +89,7 @@ export class PointStore {
     return { seq, frame }
   }
 
-  /** Checks and packs. The answer is valid until the next call, unless it has unresolved trackers: then it is the caller's. */
+  /** Validates and packs. The result is valid until the next call; with unresolved trackers, the caller owns it. */
   pack(caller: Caller, content: FrameContent): PackedFrame {
     const frame = this.scratch
     const { resolver, retentionMs, clock } = this.options
@@ -101,13 +101,13 @@ export class PointStore {
   }
 
   /**
-   * Brings packed points on their way; the receipt tells how they fare. Answers whether they were taken: at once, or in a
-   * promise where trackers have to be looked up or made. False when the organization's queue is full, or the service stops.
-   * `isPaid`: taken from the organization's rate already. @throws Failure engine_down, in the promise, where the receipt is not patient.
+   * Submits packed points and reports to the receipt. Returns whether they were accepted: immediately, or in a promise
+   * if trackers have to be looked up or created. False if the organization's queue is full, or the service stops.
+   * `isPaid`: already charged. @throws Failure engine_down, in the promise, if the receipt is not patient.
    */
   send(caller: Caller, frame: PackedFrame, receipt: Receipt, isPaid: boolean): boolean | Promise<boolean> {
     if (frame.unresolved.length === 0) return this.submit(caller, frame, receipt, isPaid)
-    // Meanwhile it counts as what waits for the log does.
+    // Meanwhile it counts like queued points.
     if (!this.batcher.hold(caller.organizationId, receipt.bytes)) return false
     return this.sendResolved(caller, frame, receipt, isPaid)
   }
@@ -134,7 +134,7 @@ export class PointStore {
     }
   }
 
-  /** Finds or makes the trackers that were not known, and takes out the points whose tracker is refused. @throws Failure engine_down. */
+  /** Finds or creates unknown trackers; removes points whose tracker is refused. @throws Failure engine_down. */
   private async resolve(caller: Caller, frame: PackedFrame): Promise<void> {
     const trackers = await this.options.resolver.resolve(
       caller,
@@ -155,7 +155,7 @@ export class PointStore {
     frame.rejected.sort((a, b) => a.index - b.index)
   }
 
-  /** A frame without a good point is durable at once. */
+  /** A frame without a good point is durable immediately. */
   private submit(caller: Caller, frame: PackedFrame, receipt: Receipt, isPaid: boolean): boolean {
     if (this.batcher.isClosed) return false
     receipt.judged(frame, countRepeats(frame.columns))
@@ -179,7 +179,7 @@ export class PointStore {
   }
 }
 
-/** The scratch of a frame larger than this is not kept. */
+/** Larger scratch frames are not kept. */
 const SCRATCH_ROWS_MAX = 16_384
 
 const isList = (content: FrameContent): content is readonly unknown[] => Array.isArray(content)

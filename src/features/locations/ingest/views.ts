@@ -4,13 +4,13 @@ import type { TrackerRefusal } from '../../trackers/views.ts'
 export type RejectCode = TrackerRefusal | 'too_old' | 'too_far_ahead'
 
 export interface Rejected {
-  /** Place in the frame or request. */
+  /** Index in the frame or request. */
   index: number
   code: RejectCode
   message: string
 }
 
-/** What became of the points of one request. What was accepted is durable. */
+/** Result of one request's points. Accepted points are durable. */
 export interface StoredPoints {
   accepted: number
   /** Points that the request repeats within itself. */
@@ -18,15 +18,15 @@ export interface StoredPoints {
   rejected: readonly Rejected[]
 }
 
-/** The one way in for points, as protocols of devices see it. */
+/** The entrance for points as device protocols see it. */
 export interface PointTaker {
   /** @throws Failure too_large, rate_limited, overloaded, engine_down */
   store(caller: Caller, points: readonly unknown[]): Promise<StoredPoints>
 }
 
 /**
- * Whether a point that was refused with this code may be taken later, because somebody can make the tracker, raise the limit
- * or move the key: a sender that deletes what it has sent must keep it. Anything else is refused for good.
+ * Whether a point refused with this code may be accepted later, because somebody can create the tracker, raise the
+ * limit or move the key: a sender that deletes sent points must keep it. All other refusals are final.
  */
 export const isMendable = (code: RejectCode): boolean =>
   code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker'
