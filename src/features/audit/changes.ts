@@ -21,7 +21,7 @@ export interface Logged {
 
 /** Events of one stream that are searched for the value of a field before the change. */
 const LOOK_BACK_EVENTS = 50
-/** Of a longer value only the length is shown. */
+/** Only the length of a longer value is shown. */
 const VALUE_CHARACTERS_MAX = 4_096
 /** Fields of others shown to callers who may not edit users. */
 const USER_FIELDS = ['name', 'status', 'roleId']

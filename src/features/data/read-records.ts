@@ -174,7 +174,7 @@ const readByTypeRoute = (services: Services): Route =>
     },
   })
 
-/** As many as a filter by the key takes. */
+/** Same length as in a filter by the key. */
 const KEY_CHARS_MAX = 1_000
 const ID_CHARS_MAX = 100
 

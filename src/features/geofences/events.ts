@@ -15,7 +15,7 @@ export interface GeofenceValues {
   name: string
   geofenceGroupId: string
   isActive: boolean
-  /** As stored: every position at 1e-7 degree. */
+  /** Stored form: every position at 1e-7 degree. */
   shape: ShapeInput
   attributes?: JsonObject
 }

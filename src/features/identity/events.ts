@@ -1,6 +1,7 @@
 /**
  * Streams: `identity-<id>` (a person's e-mail, password and memberships), `identity-by-<hash>` (claim on an e-mail),
- * `sessions-<identity>` (tokens issued and revoked, until they would have ended), `owners-<organization>`, and the declared resources `organization-`, `user-` and `role-`.
+ * `sessions-<identity>` (tokens issued and revoked, until they would have ended), `owners-<organization>`, and the
+ * declared resources `organization-`, `user-` and `role-`.
  */
 export const IDENTITY = {
   created: 'identityCreated',
@@ -159,13 +160,13 @@ export interface LinkIssued {
   userId?: string
   /** User who requested it for somebody else. */
   askedBy?: string
-  /** For an e-mail that an administrator chose: followed without the owner's password, it opens this organization alone. */
+  /** For an e-mail set by an administrator: followed without the owner's password, it opens only this organization. */
   bindsTo?: string
   /** Whether the mail limit was checked before issue. */
   isCounted?: boolean
   /** Handed over by the operator of the installation, not mailed. */
   isHandedOver?: boolean
-  /** Following it removes both the second factor and the password. */
+  /** Following it also removes the second factor. */
   endsFactor?: boolean
   /** A reopening because an administrator removed the second factor, not the password. */
   isForFactor?: boolean

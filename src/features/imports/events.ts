@@ -34,7 +34,7 @@ export interface ImportRequested extends JobAsked {
 
 /** A refused row. */
 export interface ImportError {
-  /** As a spreadsheet numbers it. */
+  /** Number of the row in a spreadsheet. */
   row: number
   /** Name of the column; null if the row as a whole is refused. */
   column: string | null

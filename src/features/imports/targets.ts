@@ -122,7 +122,7 @@ const hasLoads = (type: ImportType): boolean => type === 'task' || type === 'vis
 
 const looseKey = (name: string): string => nameKey(name).replace(/[\s_.-]/g, '')
 
-/** Columns that are called like a field, by name or label, in any case. */
+/** Columns whose names equal a field's name or label, ignoring case. */
 export const suggestedMapping = (
   columns: readonly string[],
   targets: readonly Target[],
@@ -147,7 +147,7 @@ export const suggestedMapping = (
   return mapping
 }
 
-/** A mapping that was sent, as it counts. @throws Failure invalid for a column or a field that is not there */
+/** The effective form of a sent mapping. @throws Failure invalid for an unknown column or field */
 export const checkedMapping = (
   sent: { [column: string]: string },
   columns: readonly string[],

@@ -6,7 +6,7 @@ import { idFrom, idInOrder } from '../../kit/commands/ids.ts'
 import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
 import type { ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
 
-/** Where an import is: the next attempt goes on behind the row. */
+/** Progress of an import: the next attempt continues after the row. */
 export interface ImportReached extends Omit<ImportResult, 'hasReport' | 'reportBytes'> {
   total: number
 }
@@ -18,7 +18,7 @@ export interface ImportRow extends JobRow<ImportResult>, Omit<ImportRequested, '
   undo?: ImportUndoResult
 }
 
-/** What is wrong with a file, or with the rights of its sender, is wrong at each attempt. */
+/** Faults of a file, or of its sender's rights, recur at each attempt. */
 const isFinal = (error: unknown): boolean => error instanceof Failure && error.status < 500
 
 /** An import; streams `import-<id>`. */

@@ -13,10 +13,10 @@ import { nextLink } from '../../kit/http/next-link.ts'
 import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
 import type { Reply } from '../../kit/http/route.ts'
 
-/** What reports are answered in. */
+/** Format of a report's answer. */
 export type ReportFormat = 'json' | 'csv' | 'ndjson' | 'xlsx'
 
-/** How each format is served. */
+/** Content type and file extension of each format. */
 export const REPORT_FORMATS: { [format in ReportFormat]: { contentType: string; fileExtension: string } } = {
   json: HISTORY_FORMATS.json,
   csv: HISTORY_FORMATS.csv,
@@ -27,27 +27,27 @@ export const REPORT_FORMATS: { [format in ReportFormat]: { contentType: string; 
   },
 }
 
-/** A row, and what a cursor says to go on behind it. */
+/** A row, and its place as stored in a cursor. */
 export interface ReportRow {
   place: RowKey
   row: Row
 }
 
-/** A tracker (or the group of a report of tasks), and what else orders its rows. */
+/** A tracker (or the group of a report of tasks), and the other values that order its rows. */
 export type RowKey = readonly [key: string, ...(string | number)[]]
 
-/** Rows in order, some at a time, from behind `after` on; may answer what stands before it too. */
+/** Rows in order, in batches, from behind `after` on; may return earlier ones too. */
 export type ReportRows = (after: RowKey | undefined, signal: AbortSignal) => AsyncIterable<ReportRow[]>
 
 export interface ReportQuestion {
   name: string
-  /** Members of a row that are answered. */
+  /** Members of a row in the answer. */
   members: readonly string[]
   format: ReportFormat
   limit?: number
   cursor?: string
   query: object
-  /** Those that are times. */
+  /** Members that are times. */
   times: ReadonlySet<string>
   /** IANA zone of the times in a workbook, which has no zones. */
   timeZone: string
@@ -58,13 +58,13 @@ type Piece = Promise<Uint8Array | string> | Uint8Array | string
 interface Formatter {
   start(): Piece
   rows(rows: readonly Row[]): Piece
-  /** `nextCursor` is null where nothing follows. */
+  /** `nextCursor` is null if nothing follows. */
   end(nextCursor: string | null, limit: number | null): Piece
-  /** After the end, or where the answer is given up before. */
+  /** Called after the end, or if the answer is abandoned. */
   close?(): void
 }
 
-/** Answers a report as a stream, of which no more than a small page is held. @throws Failure invalid for a cursor of another report. */
+/** Streams a report, holding at most a small page. @throws Failure invalid for a cursor of another report. */
 export const answerReport = async (question: ReportQuestion, rows: ReportRows, signal: AbortSignal): Promise<Reply> => {
   const { name, format, query, ...page } = question
   const { limit: _limit, cursor: _cursor, format: _format, fields: _fields, ...asked } = query as Row
@@ -80,7 +80,7 @@ export const answerReport = async (question: ReportQuestion, rows: ReportRows, s
   return { headers, stream: body }
 }
 
-/** Returns the cursor of the next page, null where there is none. */
+/** Returns the cursor of the next page, null if there is none. */
 async function* write(
   found: AsyncIterable<ReportRow[]>,
   formatter: Formatter,
@@ -119,7 +119,7 @@ const placeOf = (text: string): RowKey => {
     const place = JSON.parse(text) as unknown
     if (Array.isArray(place) && typeof place[0] === 'string') return place as unknown as RowKey
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw invalid('/cursor', 'is not a cursor of this report and these filters')
 }
@@ -163,7 +163,7 @@ const tableFormatter = (writer: TableWriter, cells: (row: Row) => WrittenCell[])
 const cellsOf = (row: Row, members: readonly string[]): WrittenCell[] =>
   members.map((member) => cellOf(row[member] as Json | undefined))
 
-/** The rows of an answer of the history, some at a time. */
+/** Rows of an answer of the history, in batches. */
 export async function* rowsOf<R>(
   history: HistoryReader,
   { sql, parameters }: { sql: string; parameters: Parameters<HistoryReader['query']>[1] },
@@ -184,7 +184,7 @@ export async function* rowsOf<R>(
 
 const LINES_AT_ONCE = 256
 
-/** Rows that stand behind a place: those of the report's first tracker may stand before it. */
+/** Rows behind a place: those of the report's first tracker may be before it. */
 export const behind = (rows: readonly ReportRow[], after: RowKey | undefined): ReportRow[] =>
   after === undefined
     ? [...rows]

@@ -36,7 +36,7 @@ import { visitRows } from './visits.ts'
 export interface ReportServices {
   history: HistoryReader
   tables: Pick<TableStore, 'find' | 'scan'>
-  /** The trackers that a caller may see. */
+  /** Trackers visible to the caller. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   trackerNames: NamesOf
   timeZoneOf(organizationId: string): Promise<string>
@@ -65,11 +65,11 @@ interface Report<Query> {
   row: JsonSchema
   example: unknown
   own: { [name: string]: JsonSchema }
-  /** `timeZone` is the one asked for, else the organization's. */
+  /** `timeZone` is the requested one, else the organization's. */
   rows(request: RouteRequest<Query>, caller: UserCaller, timeZone: string): Promise<ReportRows>
 }
 
-/** Reports of what trackers and people did. */
+/** Reports about trackers and people. */
 export const reportRoutes = (services: ReportServices): Route[] => [
   summaryRoute(services),
   stopsRoute(services),

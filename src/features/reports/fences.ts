@@ -9,23 +9,23 @@ import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { GEOFENCE_DETAILS, GEOFENCES, type GeofenceRow } from '../geofences/views.ts'
 
-/** Ids of the geofences in force that a place lies in, in degrees. */
+/** Ids of the geofences in force that contain a place, in degrees. */
 export type PlacesOf = (lng: number, lat: number) => Promise<string[]>
 
-/** Which geofences' boxes meet a box. */
+/** Finds geofences whose boxes meet a box. */
 export interface Boxes {
   meeting(organizationId: string, box: Box): Promise<'all' | string[]>
 }
 
 type Tables = Pick<TableStore, 'find' | 'getMany'>
 
-/** Shapes that one report keeps. */
+/** Shapes cached per report. */
 const SHAPES_MAX = 200
 const PAGE_ROWS = 500
 const LIMITS_MAX = 10_000
 const POSITIONS_MAX = 1_000_000
 
-/** Asks where places lie; the shapes that were asked for last are kept. */
+/** Finds the geofences of places; the most recent shapes are cached. */
 export const placesOf = (tables: Tables, boxes: Boxes, organizationId: string): PlacesOf => {
   const shapes = new Map<string, Shape | undefined>()
   return async (lng, lat) => {
@@ -53,7 +53,7 @@ const allIds = async (tables: Tables, organizationId: string): Promise<string[]>
   return ids
 }
 
-/** Undefined for those that are not in force. */
+/** Undefined for geofences that are not in force. */
 const shapesOf = async (
   tables: Tables,
   organizationId: string,
@@ -74,14 +74,14 @@ const inputOf = (details: object): ShapeInput => {
   return (geometry === undefined || isCorridor ? details : geometry) as unknown as ShapeInput
 }
 
-/** A speed that must not be exceeded. */
+/** A speed limit. */
 export interface Limit {
   /** m/s. */
   limit: number
   geofenceId?: string
 }
 
-/** The limit at a place in 1e-7 degree; undefined where there is none. */
+/** Speed limit at a place in 1e-7 degree; undefined if there is none. */
 export type LimitAt = (lngE7: number, latE7: number) => Limit | undefined
 
 interface Item {
@@ -93,7 +93,7 @@ interface Item {
   limit: Required<Limit>
 }
 
-/** The limits that the geofences of a group set, in km/h; where several hold, the lowest. @throws Failure invalid for a group with too many. */
+/** Limits of a group's geofences, in km/h; the lowest wins. @throws Failure invalid for a group with too many. */
 export const limitsOf = async (
   tables: Tables,
   organizationId: string,

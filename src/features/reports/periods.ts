@@ -2,7 +2,7 @@ import { invalid } from '../../kernel/errors.ts'
 
 export type Per = 'day' | 'week' | 'month' | 'total'
 
-/** Periods that reach into a time: when each begins, ms since the epoch, and what it is called. */
+/** Periods that overlap a time: start of each, ms since the epoch, and its name. */
 export interface Periods {
   starts: number[]
   names: string[]
@@ -11,12 +11,12 @@ export interface Periods {
 }
 
 const DAY_MS = 86_400_000
-/** Offsets of zones are multiples of it, but for those of long ago. */
+/** Offsets of zones are multiples of it, except historical ones. */
 const QUARTER_MS = 900_000
-/** Nowhere is the clock further from UTC. */
+/** Largest offset of any clock from UTC. */
 const OFFSET_MS_MAX = 16 * 3_600_000
 
-/** The periods of a time zone from `from` to `to` (inclusive): days of 23 and 25 hours, weeks from Monday on. */
+/** Periods of a time zone from `from` to `to` (inclusive): days of 23 and 25 hours, weeks from Monday on. */
 export const periodsOf = (per: Per, from: number, to: number, timeZone: string): Periods => {
   if (per === 'total') return { starts: [from - mod(from, QUARTER_MS)], names: ['total'], stepMs: QUARTER_MS }
   const dateAt = localDates(timeZone)
@@ -32,7 +32,7 @@ export const periodsOf = (per: Per, from: number, to: number, timeZone: string):
   return { starts, names, stepMs }
 }
 
-/** Days since the epoch as the calendar of a zone counts them, at a moment. @throws Failure invalid for a zone that is none. */
+/** Days since the epoch in the calendar of a zone, at a moment. @throws Failure invalid for an unknown zone. */
 export const localDates = (timeZone: string): ((atMs: number) => number) => {
   const format = formatOf(timeZone)
   return (atMs) => {
@@ -51,7 +51,7 @@ const formatOf = (timeZone: string): Intl.DateTimeFormat => {
   }
 }
 
-/** The first moment of a day: midnight, or whatever comes first where the clock leaves midnight out. */
+/** First moment of a day: midnight, or the first later one if the clock skips midnight. */
 const startOf = (day: number, dateAt: (atMs: number) => number): number => {
   let [before, since] = [day * DAY_MS - OFFSET_MS_MAX, day * DAY_MS + OFFSET_MS_MAX]
   while (since - before > 1_000) {
@@ -62,12 +62,12 @@ const startOf = (day: number, dateAt: (atMs: number) => number): number => {
   return since
 }
 
-/** As ISO 8601 names it: `2026-03-29`, `2026-W13`, `2026-03`. */
+/** ISO 8601 name: `2026-03-29`, `2026-W13`, `2026-03`. */
 const nameOf = (per: Per, day: number): string => {
   const text = new Date(day * DAY_MS).toISOString()
   if (per === 'day') return text.slice(0, 10)
   if (per === 'month') return text.slice(0, 7)
-  // A week belongs to the year that its Thursday is in.
+  // A week belongs to the year of its Thursday.
   const thursday = new Date((day + 3) * DAY_MS)
   const year = thursday.getUTCFullYear()
   const week = Math.floor((day + 3 - Date.UTC(year, 0, 1) / DAY_MS) / 7) + 1

@@ -6,7 +6,7 @@ import { breathe } from '../../kernel/breath.ts'
 import { HAS_SPEED } from '../locations/events.ts'
 import { type ReportScope, trackersOf } from './tracker-walk.ts'
 
-/** Points of one tracker, oldest first; the next piece goes on with it unless it is another's. */
+/** Points of one tracker, oldest first; the next piece continues it unless it is another tracker's. */
 export interface TrackPiece {
   trackerId: string
   /** ms since the epoch. */
@@ -18,10 +18,10 @@ export interface TrackPiece {
   speed: Float64Array
 }
 
-/** Trackers that are asked for at once. */
+/** Trackers per query. */
 const TRACKERS_AT_ONCE = 128
 
-/** Every point of a scope, tracker by tracker in the order of the engine, from one on. */
+/** Every point of a scope, tracker by tracker in the engine's order, starting at one. */
 export async function* tracksOf(
   history: HistoryReader,
   scope: ReportScope,

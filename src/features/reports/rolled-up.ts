@@ -7,7 +7,7 @@ import type { HistoryReader } from '../../engines/history-store.ts'
 const LATE_MAX = 5_000
 const RANGES_MAX = 100
 
-/** What of a report is rolled up already; undefined where all points are to be summed. */
+/** Part of a report that is already rolled up; undefined if all points are to be summed. */
 export const rolledUp = async (
   history: HistoryReader,
   filter: ReportFilter,

@@ -146,7 +146,6 @@ export const EXAMPLES = {
 
 export const membersOf = (row: JsonSchema): string[] => Object.keys(row.properties as object)
 
-/** Members that are times. */
 export const timesOf = (row: JsonSchema): ReadonlySet<string> =>
   new Set(
     membersOf(row).filter(
@@ -194,10 +193,10 @@ export const TIME_ZONE: JsonSchema = {
   description: 'IANA time zone whose days count, and that of the times in `xlsx`; left out: that of the organization.',
 }
 
-/** One more is asked of the engine, as a number that JSON can hold. */
+/** The engine is asked for one more, which must be a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 
-/** The query of a report with these parameters of its own. */
+/** Query schema of a report with its own parameters. */
 export const querySchema = (own: { [name: string]: JsonSchema }): JsonSchema => {
   const { from, to } = boundsSchema('What was')
   return {
@@ -231,7 +230,7 @@ export const querySchema = (own: { [name: string]: JsonSchema }): JsonSchema => 
   }
 }
 
-/** The media types beside that of `json`. */
+/** Media types besides that of `json`. */
 const FURTHER: Answer['alsoAs'] = Object.fromEntries(
   Object.entries(REPORT_FORMATS)
     .filter(([format]) => format !== 'json')

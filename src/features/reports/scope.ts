@@ -5,7 +5,7 @@ import { timeBounds } from '../../kit/http/time-parameter.ts'
 import { TRACKERS_TABLE } from '../trackers/views.ts'
 import type { ReportScope } from './tracker-walk.ts'
 
-/** Which trackers and times a request names. */
+/** Trackers and times of a request. */
 export interface ScopeQuery {
   from: string
   to: string
@@ -20,10 +20,10 @@ const DAYS_MAX = 400
 const DAY_MS = 86_400_000
 const PAGE_ROWS = 500
 
-/** Filters by the fields of a tracker's row that they look at. */
+/** Filters, with the fields of a tracker's row that they compare. */
 const FIELDS = { userId: 'userId', vehicleId: 'vehicleId', hubId: 'hubIds', teamId: 'teamId' } as const
 
-/** What the caller asks for and may see. @throws Failure invalid for times that are none, or too far apart. */
+/** Requested trackers and times that the caller may see. @throws Failure invalid for times invalid or too far apart. */
 export const scopeOf = async (
   tables: Pick<TableStore, 'find'>,
   visibleTrackers: (caller: UserCaller) => Promise<'all' | readonly string[]>,
@@ -45,7 +45,7 @@ export const scopeOf = async (
   return { organizationId, trackerIds, ...bounds }
 }
 
-/** The bounds of a report, inclusive, ms since the epoch. */
+/** Bounds of a report, inclusive, ms since the epoch. */
 export const reportBounds = (query: { from: string; to: string }): { from: number; to: number } => {
   const { from, to } = timeBounds(query) as { from: number; to: number }
   if (to - from > DAYS_MAX * DAY_MS) throw invalid('/to', `must be at most ${DAYS_MAX} days after from`)

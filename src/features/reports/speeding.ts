@@ -11,15 +11,15 @@ interface Stretch extends Limit {
   from: number
   to: number
   maxSpeed: number
-  /** Where it began. */
+  /** Start of the stretch. */
   lat: number
   lng: number
 }
 
-/** The speed that a leg says where its end does not: above it, it is a wrong position. */
+/** Highest speed taken from a leg whose end reports none: above it, the position is wrong. */
 const LEG_SPEED_MAX = 100
 
-/** Where trackers were faster than the limit there, by tracker and time. Points further apart than `gapMs` are never one stretch. */
+/** Stretches above the speed limit, by tracker and time. Points further apart than `gapMs` are never in one stretch. */
 export async function* speedingRows(
   history: HistoryReader,
   scope: ReportScope,
@@ -33,7 +33,7 @@ export async function* speedingRows(
   yield behind(finder.end().map(shown), after)
 }
 
-/** Takes tracks piece by piece, and answers the stretches that have ended. */
+/** Takes tracks piece by piece, and returns the stretches that have ended. */
 export class SpeedingFinder {
   private readonly limitAt: LimitAt
   private readonly gapMs: number

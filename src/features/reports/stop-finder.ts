@@ -9,19 +9,19 @@ export interface Stop {
   lng: number
 }
 
-/** Comparisons between two breaths. */
+/** Comparisons between two yields to the event loop. */
 const COMPARISONS = 2_000
 
 /**
- * Finds the stops of one tracker in its points, oldest first. A stretch begins at a point and goes on while all that
- * follow lie within the radius of it; one that is long enough is a stop, and the next may begin behind it. Where one is too
- * short, the next begins at its second point. Points are held until their stretch is long enough, not longer.
+ * Finds the stops of one tracker in its points, oldest first. A stretch begins at a point and continues while all that
+ * follow are within the radius of it; one that is long enough is a stop, and the next may begin after it. If one is too
+ * short, the next begins at its second point. Points are held only until their stretch is long enough.
  */
 export class StopFinder {
   private readonly minMs: number
   private readonly radiusMeters: number
   private first: Stop | undefined
-  /** Points behind the first while the stretch is too short: time, latitude and longitude of each in turn. */
+  /** Points after the first while the stretch is too short: time, latitude and longitude of each in turn. */
   private held: number[] = []
 
   constructor(minSeconds: number, radiusMeters: number) {
@@ -29,7 +29,7 @@ export class StopFinder {
     this.radiusMeters = radiusMeters
   }
 
-  /** The stop that this point ends, if it does. */
+  /** The stop that this point ends, if any. */
   push(at: number, lat: number, lng: number): Stop | undefined | Promise<undefined> {
     const { first } = this
     if (first === undefined) {
@@ -49,7 +49,7 @@ export class StopFinder {
     return undefined
   }
 
-  /** The stop that goes on to the last point, if there is one; the next point is another tracker's. */
+  /** The stop that lasts until the last point, if any; the next point is another tracker's. */
   end(): Stop | undefined {
     const { first } = this
     this.first = undefined
@@ -68,7 +68,7 @@ export class StopFinder {
     else this.held.push(at, lat, lng)
   }
 
-  /** The stretch was too short, and so is every one behind it that leaves out a point before this one. */
+  /** Begins later: this stretch was too short, and so is each later one without some point before this one. */
   private async beginLater(at: number, lat: number, lng: number): Promise<undefined> {
     const { held } = this
     held.push(at, lat, lng)

@@ -10,7 +10,7 @@ export interface StopsQuestion {
   radiusMeters: number
 }
 
-/** Where each tracker stopped, by tracker and time. `placesOf` says which geofences a place lies in; undefined where the caller sees none. */
+/** Stops by tracker and time. `placesOf` finds a place's geofences; undefined if the caller sees none. */
 export async function* stopRows(
   history: HistoryReader,
   placesOf: PlacesOf | undefined,

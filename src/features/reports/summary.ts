@@ -7,7 +7,7 @@ import { rolledUp } from './rolled-up.ts'
 import { type Per, periodsOf } from './periods.ts'
 import { type ReportScope, trackersOf } from './tracker-walk.ts'
 
-/** What trackers are called, in the order of the ids; undefined for those that are gone. */
+/** Names of trackers, in the order of the ids; undefined for those that are gone. */
 export type NamesOf = (organizationId: string, trackerIds: readonly string[]) => Promise<(string | undefined)[]>
 
 export interface SummaryQuestion {
@@ -34,13 +34,13 @@ interface Trips {
   trips: number
 }
 
-/** Rows that are asked for at once. */
+/** Rows per query. */
 const ROWS_AT_ONCE = 50_000
-/** Days of one tracker that are summed at once: more would keep the engine for long, and go over the memory of a statement. */
+/** Tracker days per query: more would occupy the engine for long, and exceed the memory of a statement. */
 const TRACKER_DAYS_AT_ONCE = 100_000
 const DAY_MS = 86_400_000
 
-/** What each tracker drove in each period, by tracker and period. */
+/** Driving of each tracker in each period, by tracker and period. */
 export async function* summaryRows(
   history: HistoryReader,
   namesOf: NamesOf,
@@ -74,7 +74,7 @@ export async function* summaryRows(
   }
 }
 
-/** How many trips began, by tracker and period. */
+/** Number of trips that began, by tracker and period. */
 const tripsOf = async (
   history: HistoryReader,
   filter: ReportFilter,
@@ -101,5 +101,5 @@ const shown = (sum: Summed, name: string | undefined, period = '', trips = 0): R
   lastAt: new Date(sum.lastAt).toISOString(),
 })
 
-/** To 0.01, as points are kept. */
+/** To 0.01, like stored points. */
 export const rounded = (value: number): number => Math.round(value * 100) / 100

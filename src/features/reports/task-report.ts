@@ -14,7 +14,7 @@ export interface TaskQuestion {
   to: number
   groupBy: GroupBy
   timeZone: string
-  /** Only those of one of these users, hubs, teams. */
+  /** Only tasks of one of these users, hubs, teams. */
   assigneeIds?: readonly string[]
   hubIds?: readonly string[]
   teamIds?: readonly string[]
@@ -35,7 +35,7 @@ interface Counts {
 const DAY_MS = 86_400_000
 const ROWS_AT_ONCE = 256
 
-/** What became of the tasks that the caller sees, by group. What happened between the bounds counts, each by its own time. */
+/** Outcomes of the tasks that the caller sees, by group. Events between the bounds count, each by its own time. */
 export async function* taskRows(
   tables: Pick<TableStore, 'scan'>,
   caller: UserCaller,
@@ -58,7 +58,7 @@ const isAsked = (task: TaskRow, { assigneeIds, hubIds, teamIds }: TaskQuestion):
   (hubIds === undefined || hubIds.includes(task.hubId)) &&
   (teamIds === undefined || (task.teamId !== undefined && teamIds.includes(task.teamId)))
 
-/** Counts tasks by group; nobody's have the key null. */
+/** Counts tasks by group; the key of unassigned ones is null. */
 export class TaskGroups {
   private readonly question: TaskQuestion
   private readonly dateAt: (atMs: number) => number
@@ -92,7 +92,7 @@ export class TaskGroups {
     })
   }
 
-  /** By key; nobody's first. */
+  /** By key; unassigned first. */
   rows(): ReportRow[] {
     const keys = [...this.counts.keys()].sort()
     return keys.map((key) => ({ place: [key], row: shown(key, this.counts.get(key) as Counts) }))

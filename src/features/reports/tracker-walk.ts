@@ -5,18 +5,18 @@ import type { HistoryReader } from '../../engines/history-store.ts'
 /** Trackers and time of a report; both bounds inclusive, ms since the epoch. */
 export interface ReportScope {
   organizationId: string
-  /** Those that are asked for and that the caller may see. */
+  /** Requested trackers that the caller may see. */
   trackerIds: 'all' | readonly string[]
   from: number
   to: number
 }
 
-/** The first answer comes soon; later ones are few. */
+/** Small, so that the first answer comes soon; later batches are larger. */
 const FIRST_TRACKERS = 8
 
 /**
- * The trackers of a report, some at a time, in the order of the engine: a fleet is never asked for at once. `from` is the
- * tracker to begin with.
+ * Trackers of a report, in batches, in the engine's order: a fleet is never queried at once. `from` is the first
+ * tracker.
  */
 export async function* trackersOf(
   history: HistoryReader,
@@ -50,5 +50,5 @@ export async function* trackersOf(
 
 const NO_TRACKER = '00000000-0000-0000-0000-000000000000'
 
-/** Texts in whose order the engine sorts UUIDs: the second half counts before the first. */
+/** Key that sorts like UUIDs in the engine: the second half counts before the first. */
 export const rankOf = (id: string): string => id.slice(19) + id.slice(0, 18)

@@ -6,11 +6,11 @@ interface Visit {
   trackerId: string
   geofenceId: string
   enteredAt: number
-  /** 0: not up to the end of the report. */
+  /** 0: not before the end of the report. */
   leftAt: number
 }
 
-/** Stays in geofences, by tracker and entry. One that is open lasts to the end of the report, or to now. */
+/** Stays in geofences, by tracker and entry. An open one lasts to the end of the report, or to now. */
 export async function* visitRows(
   history: HistoryReader,
   filter: VisitFilter,
@@ -19,7 +19,7 @@ export async function* visitRows(
   signal: AbortSignal,
 ): AsyncGenerator<ReportRow[]> {
   const place = after && { trackerId: after[0], enteredAt: Number(after[1]), geofenceId: String(after[2]) }
-  // One more says whether a page follows.
+  // One more row shows whether a page follows.
   const statement = selectVisits(filter, place, limit === undefined ? undefined : limit + 1)
   const openTo = Math.min(filter.to, now)
   for await (const visits of rowsOf<Visit>(history, statement, signal))

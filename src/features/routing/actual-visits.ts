@@ -15,11 +15,11 @@ interface ActualServices {
   history: HistoryReader
 }
 
-/** A vehicle within so many metres of a task is there. */
+/** A vehicle within this distance of a task is there. */
 const RADIUS_METERS = 100
-/** Fixes that are further apart belong to two stays. */
+/** Fixes further apart belong to two stays. */
 const GAP_MS = 600_000
-/** Fixes before the dispatch, and after the end, that count. */
+/** Fixes this long before the dispatch and after the end count. */
 const MARGIN_MS = 3_600_000
 const DAYS_MAX_MS = 7 * 86_400_000
 const TRACKERS_MAX = 20
@@ -32,7 +32,7 @@ interface Minute {
   until: number
 }
 
-/** A result with the times at which its vehicles were at its tasks, as far as the history says them. */
+/** A result with the times of its vehicles at its tasks, as far as the history has them. */
 export const withActualVisits = async (
   services: ActualServices,
   caller: UserCaller,
@@ -98,7 +98,7 @@ const trackersOf = async (
   return [...new Set(pages.flatMap(({ rows }) => rows.map(({ id }) => id)))]
 }
 
-/** Of several stays the longest: passing by is short. */
+/** The longest of several stays: passing by is short. */
 const longestStay = (minutes: readonly Minute[]): Minute | undefined => {
   let longest: Minute | undefined
   let open: Minute | undefined

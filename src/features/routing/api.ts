@@ -31,7 +31,7 @@ import { ROUTING } from './views.ts'
 export interface RoutingServices extends ResourceServices {
   clock: Clock
   places: JobPlaces
-  /** Reads off the location history when vehicles came and left. */
+  /** Adds arrivals and departures of vehicles from the location history. */
   present?: ResourceDeclaration['present']
 }
 
@@ -96,7 +96,7 @@ const askRoute = (services: RoutingServices, writer: RoutingWriter): Route =>
         const job = await askJob(services, ROUTING, request, id, asked)
         return { ...accepted(row), wrote: allWrote(wrote, job.wrote) }
       } catch (error) {
-        // Its tasks are free again; a repeat asks anew.
+        // Its tasks are free again; a repeated request starts over.
         await writer.delete(asService(origin), { id })
         throw error
       }
@@ -143,7 +143,7 @@ const stopPlanning = async (
     if (source !== 'planner') throw new Failure('conflict', { message: 'The routing result was not planned here.' })
     return state === 'planning' ? { isStopped: true } : {}
   })
-  // One that waits makes its first plan alone; one that runs keeps the best that it has.
+  // A waiting job makes only its first plan; a running one keeps its best.
   const { row: job } = (await loadState(log, ROUTING.stream(id), jobDecider(ROUTING, id))).state
   if (job?.status === 'processing') await endJob(log, ROUTING, request, { _id: id, organizationId }, 'cancel')
   for (const until = clock.monotonic() + STOP_WAIT_MS; clock.monotonic() < until; ) {
@@ -193,17 +193,17 @@ const dispatchAction = (services: RoutingServices, writer: RoutingWriter): Resou
     const wrote = await services.processes.run(DISPATCH_ROUTES, id, service, async () => {
       const values = await writer.load(organizationId, id)
       if (values === undefined) throw new Failure('not_found')
-      // By this very request, whose answer was lost.
+      // Dispatched by this same request, whose answer was lost.
       if (values.dispatchedAt === formatTime(origin.now)) return undefined
       return dispatchOf(services, organizationId, id, values)
     })
     const now = await writer.now(id)
-    // Done before: what is shown waits for that.
+    // Already dispatched: the answer waits until tables show it.
     return wrote === undefined ? now : { row: now.row, wrote }
   },
 })
 
-/** A deletion ends the planning too. */
+/** A deletion also ends the planning. */
 const withoutJob = (services: RoutingServices, writer: RoutingWriter) => ({
   create: writer.create.bind(writer),
   change: writer.change.bind(writer),

@@ -13,13 +13,13 @@ const FAULTS_MAX = 50
 
 export interface CheckedPlan extends Pick<RoutingValues, 'hubId' | 'routes' | 'unassigned'> {
   organizationId: string
-  /** Absent where the service itself writes. */
+  /** Absent if the service itself writes. */
   caller?: UserCaller
 }
 
 type Tables = Pick<TableStore, 'get' | 'getMany' | 'find'>
 
-/** Rows by id, of which there may be many. */
+/** Rows by id, for many ids. */
 export const rowsOf = async <R extends Row>(
   tables: Pick<TableStore, 'getMany'>,
   table: string,
@@ -33,7 +33,7 @@ export const rowsOf = async <R extends Row>(
 }
 
 /**
- * What a plan names is there, of its hub, and not over; no task stands in it twice. Tasks and vehicles in `known` were checked before.
+ * A plan's tasks and vehicles exist, are of its hub, and not over; no task occurs twice. `known` were checked before.
  * @throws Failure invalid with the paths
  */
 export const assertPlan = async (tables: Tables, plan: CheckedPlan, known: ReadonlySet<string>): Promise<void> => {
@@ -112,7 +112,7 @@ export const vehiclesFaults = async (
   })
 }
 
-/** @throws Failure conflict that names the results which have tasks of these already */
+/** @throws Failure conflict that lists the results that already have some of these tasks */
 export const assertFree = async (
   tables: Pick<TableStore, 'find'>,
   organizationId: string,

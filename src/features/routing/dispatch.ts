@@ -8,8 +8,8 @@ import type { DispatchData } from './processes.ts'
 import type { RoutingValues } from './views.ts'
 
 /**
- * Who gets which tasks of a plan: those who have its vehicles now. What is over by now is left as it is.
- * @throws Failure conflict where a plan is not planned, or a route has nobody who may have its tasks
+ * Assignments of a plan's tasks: to the present users of its vehicles. Tasks that are over by now stay as they are.
+ * @throws Failure conflict if a plan is not planned, or nobody of a route may have its tasks
  */
 export const dispatchOf = async (
   { tables }: Pick<ResourceServices, 'tables'>,

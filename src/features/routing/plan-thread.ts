@@ -8,19 +8,19 @@ export interface ThreadOptions {
   clock: Clock
   /** Ends the thread without a plan. */
   signal: AbortSignal
-  /** Ends the search: the best plan so far is answered. */
+  /** Ends the search: the best plan so far is returned. */
   stop: AbortSignal
-  /** Share of the budget that is used, from 0 to 1. */
+  /** Share of the budget used, from 0 to 1. */
   progress(used: number): void
 }
 
 const MEMORY_MB = 512
-/** The first plan, and the end of the thread, may take so much longer than the budget on a busy machine. */
+/** Extra time for the first plan and the end of the thread, beyond the budget, on a busy machine. */
 const GRACE_MS = 60_000
-/** Bound of a search by steps. */
+/** Time limit of a search by steps. */
 const STEPS_DEADLINE_MS = 600_000
 
-/** Plans in a thread of its own. @throws Failure too_large where that takes too much memory or time; the reason of `signal` */
+/** Plans in a thread. @throws Failure too_large if that takes too much memory or time; the reason of `signal` */
 export const planInThread = (work: Omit<PlanWork, 'stop'>, options: ThreadOptions): Promise<Plan> =>
   new Promise((resolve, reject) => {
     const { clock, signal, stop } = options

@@ -4,24 +4,24 @@ import { systemClock } from '../../kernel/system-clock.ts'
 import type { Plan, Problem } from '../../planner/problem.ts'
 import { plan } from '../../planner/search.ts'
 
-/** What the thread is started with. */
+/** Input of the thread. */
 export interface PlanWork extends Pick<Problem, 'tasks' | 'vehicles'> {
   places: { lat: number; lng: number }[]
-  /** Left out: great circles times `DETOUR`, as distances and as driving times. */
+  /** Default: great circles times `DETOUR`, as distances and as driving times. */
   roads?: { distances: Float32Array; durations: Float32Array }
   seed: number
-  /** Budget of the search; `steps` counts where it is there. */
+  /** Budget of the search; `steps` takes precedence. */
   seconds: number
   steps?: number
-  /** One number, which is not 0 once the search is to end. */
+  /** One number, which becomes non-zero to end the search. */
   stop: SharedArrayBuffer
 }
 
 export type PlanAnswer = { progress: number } | { plan: Plan }
 
-/** How much longer roads are than great circles. */
+/** Ratio of road length to great circle. */
 const DETOUR = 1.3
-/** So many steps for each task leave little to be found. */
+/** This many steps per task leave little to improve. */
 const STEPS_PER_TASK = 10_000
 const TOLD_MS = 500
 

@@ -1,7 +1,7 @@
 import type { Task, Vehicle } from '../../planner/problem.ts'
 import { breaksIn, type DaySpan, hoursFrom } from './working-hours.ts'
 
-/** What is read of a task for its plan. */
+/** Members of a task that planning reads. */
 export interface TaskToPlan {
   _id: string
   lat?: number
@@ -37,7 +37,7 @@ export interface Planning {
   hasRoads: boolean
 }
 
-/** A problem but for its matrices; the hub is the first place, and each task has the next one. */
+/** A problem without its matrices; the hub is the first place, followed by one place per task. */
 export interface Prepared {
   /** Tasks that have a place, in the order of the problem. */
   taskIds: string[]
@@ -50,9 +50,9 @@ export interface Prepared {
 }
 
 const SPEED_KMH = 50
-/** What is slower stands still and visits nothing: its times would lie beyond any calendar. */
+/** Slower vehicles are treated as standing and visit nothing: their times would exceed any calendar. */
 const SLOWEST_KMH = 0.1
-/** Pace of a vehicle that goes nowhere: seconds per metre. */
+/** Pace of a standing vehicle: seconds per metre. */
 const STANDING = 1e9
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -82,7 +82,7 @@ const windowOf = ({ window }: TaskToPlan, startAt: number): { from: number; to: 
     ? { from: 0, to: NEVER }
     : { from: (Date.parse(window.from) - startAt) / 1000, to: (Date.parse(window.to) - startAt) / 1000 }
 
-/** A dimension that a vehicle does not name it cannot carry, unless it names none. */
+/** A vehicle cannot carry dimensions that it does not name, unless it names none. */
 const vehicleOf = (vehicle: VehicleToPlan, dimensions: readonly string[], planning: Planning): Vehicle => {
   const { capacity = {}, constraints = {}, tags = [], speed = SPEED_KMH } = vehicle
   const { startAt, timeZone, returnToHub, hasRoads, vehicles } = planning
@@ -104,7 +104,7 @@ const vehicleOf = (vehicle: VehicleToPlan, dimensions: readonly string[], planni
   }
 }
 
-/** Where no vehicle says what it costs, distance is what is saved. */
+/** If no vehicle has costs, distance is minimized. */
 const costOf = ({ cost = {} }: VehicleToPlan, vehicles: readonly VehicleToPlan[]): Vehicle['cost'] => {
   const isFree = vehicles.every(({ cost: { fixed = 0, perKm = 0, perHour = 0 } = {} }) => fixed + perKm + perHour === 0)
   if (isFree) return { fixed: 0, perDistance: 0.001, perSecond: 0 }

@@ -19,7 +19,7 @@ import { defineResource } from '../../kit/resource/resource.ts'
 import { OPEN_STATES, ROUTING_RESULTS, ROUTING_STATES, type RoutingState, type RouteValues } from './views.ts'
 
 export const ROUTES_MAX = 500
-/** Tasks of one result. */
+/** Most tasks of one result. */
 export const TASKS_MAX = 2_000
 
 const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
@@ -116,7 +116,7 @@ export const routingResult = defineResource({
   },
 })
 
-/** Every task of the routes, and of those that are in none. */
+/** All tasks of the routes, and the unassigned ones. */
 export const taskIdsOf = (
   values: Pick<{ routes: RouteValues[]; unassigned: { taskId: string }[] }, 'routes' | 'unassigned'>,
 ): string[] => [
@@ -124,7 +124,7 @@ export const taskIdsOf = (
   ...values.unassigned.map(({ taskId }) => taskId),
 ]
 
-/** What was read off the history is not written, so that what was read can be written back. */
+/** Drops values derived from the history, so that an answer can be written back. */
 function keptRoutes(value: unknown): JsonObject[] {
   return (value as RouteValues[]).map(({ visits, vehicleId, userId, ...own }) => ({
     ...own,

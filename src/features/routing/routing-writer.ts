@@ -12,7 +12,7 @@ import { assertFree, assertPlan } from './check-plan.ts'
 import { routingResult, TASKS_MAX, taskIdsOf } from './result.ts'
 import { ROUTING_RESULT_STREAMS, type RoutingValues } from './views.ts'
 
-/** The writes of routing results. Without a caller the service itself writes: imports, the planner, dispatching. */
+/** Writes of routing results. Without a caller the service itself writes: imports, the planner, dispatching. */
 export class RoutingWriter implements ResourceWrites {
   private readonly services: ResourceServices
   private readonly writer: ResourceWriter
@@ -26,7 +26,7 @@ export class RoutingWriter implements ResourceWrites {
   /**
    * Stores a plan that was made elsewhere (`source` external), or came from a file (`import`): it is complete at once.
    * Tasks in `known` were checked before: the tables may not have them yet.
-   * @throws Failure invalid with the paths of what it must not name, conflict where another open result has one of its tasks
+   * @throws Failure invalid with the paths of invalid references, conflict if another open result has one of its tasks
    */
   create(origin: WriteOrigin, body: JsonObject, known: ReadonlySet<string> = new Set()): Promise<Written> {
     const id = this.writer.idOf(origin, body)
@@ -38,7 +38,7 @@ export class RoutingWriter implements ResourceWrites {
     })
   }
 
-  /** A result that the planner is going to fill. @throws Failure as `create` */
+  /** Creates a result for the planner to fill. @throws Failure as `create` */
   begin(origin: WriteOrigin, id: string, { taskIds, ...asked }: RoutingRequested): Promise<Written> {
     const { organizationId } = origin
     const { hubId } = asked
@@ -48,7 +48,7 @@ export class RoutingWriter implements ResourceWrites {
     })
   }
 
-  /** Routes change while they are planned; the name always. Tasks in `made` as `known` of `create`. @throws Failure as `create`, stale_version */
+  /** Routes change only while planned. `made` is `known` of `create`. @throws Failure as `create`, stale_version */
   change(origin: WriteOrigin, change: Change, made: ReadonlySet<string> = new Set()): Promise<Written> {
     const next = async (before: JsonObject): Promise<JsonObject> => {
       if (change.body.source !== undefined && change.body.source !== before.source)
@@ -72,21 +72,21 @@ export class RoutingWriter implements ResourceWrites {
     return this.writer.delete(origin, deletion)
   }
 
-  /** What the service itself says of a result. */
+  /** Updates by the service itself. */
   update(origin: WriteOrigin, id: string, next: (before: RoutingValues) => Partial<RoutingValues>): Promise<Written> {
     return this.writer.update(origin, id, (before) =>
       joined(before, next(before as unknown as RoutingValues) as unknown as JsonObject),
     )
   }
 
-  /** The result as its stream has it, and what tables have to have applied to show the same. */
+  /** The result as of its stream, and what tables must have applied to show the same. */
   async now(id: string): Promise<Written> {
     const [event] = await this.services.log.read(ROUTING_RESULT_STREAMS + id, 'end', 1, 'backwards')
     const row = await this.writer.rowOf(id, await this.writer.load(id))
     return { row, ...(event !== undefined && { wrote: { position: event.position, types: [event.type] } }) }
   }
 
-  /** Its values as its stream has them; undefined where it is not there. */
+  /** Its values as of its stream; undefined if it does not exist. */
   async load(organizationId: string, id: string): Promise<RoutingValues | undefined> {
     const { state } = await this.writer.load(id)
     if (state.status !== 'live' || state.organizationId !== organizationId) return undefined
@@ -105,7 +105,7 @@ export class RoutingWriter implements ResourceWrites {
   ): Promise<string[]> {
     const { tables } = this.services
     const hubId = String(values.hubId).toLowerCase()
-    // What is wrong with the hub is said first: vehicles and tasks are judged by it.
+    // Faults of the hub are reported first: vehicles and tasks are checked against it.
     await assertExists(tables, 'hubs', organizationId, hubId, '/hubId')
     if (caller !== undefined) assertHubs(caller, { hubId }, 'hubId')
     const taskIds = taskIdsOf(values)
@@ -116,7 +116,6 @@ export class RoutingWriter implements ResourceWrites {
   }
 }
 
-/** Tasks and vehicles of a plan. */
 const namedIn = ({ taskIds, routes }: RoutingValues): string[] => [
   ...taskIds,
   ...routes.map(({ vehicleId }) => vehicleId),

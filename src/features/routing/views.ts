@@ -13,7 +13,7 @@ export type RoutingState = 'planning' | 'planned' | 'failed' | 'dispatched' | 'c
 
 export const ROUTING_STATES: readonly RoutingState[] = ['planning', 'planned', 'failed', 'dispatched', 'completed']
 
-/** Those of which a task is in one at most. */
+/** States in which a task is in one result at most. */
 export const OPEN_STATES: readonly RoutingState[] = ['planning', 'planned', 'dispatched']
 
 export interface VisitValues {
@@ -22,7 +22,7 @@ export interface VisitValues {
   departureAt?: string
   actualArrivalAt?: string
   actualDepartureAt?: string
-  /** From the place before. */
+  /** From the previous place. */
   distanceMeters?: number
 }
 
@@ -34,7 +34,7 @@ export interface RouteValues {
   visits: VisitValues[]
 }
 
-/** What the events of a routing result hold. */
+/** Values in the events of a routing result. */
 export interface RoutingValues {
   name?: string
   hubId: string
@@ -42,22 +42,22 @@ export interface RoutingValues {
   state: RoutingState
   routes: RouteValues[]
   unassigned: { taskId: string; reason: string }[]
-  /** Why it failed. */
+  /** Reason of its failure. */
   error?: { code: string; message: string }
   dispatchedAt?: string
   completedAt?: string
-  /** Every task that it is about. */
+  /** All of its tasks. */
   taskIds: string[]
   /** The planning is to end with the best plan so far. */
   isStopped?: boolean
-  /** What the planner was asked, until it has ended. */
+  /** Input of the planner, until it has ended. */
   asked?: Omit<RoutingRequested, 'taskIds'>
 }
 
 export type RoutingRow = Row &
   RoutingValues & { _id: string; organizationId: string; version: number; createdAt: string }
 
-/** A row of a webhook or a rule: nothing internal. */
+/** A row for webhooks and rules: without internal members. */
 export const routingShown = ({ taskIds: _taskIds, isStopped: _isStopped, asked: _asked, ...shown }: Row): Row => shown
 
 /** A planning, as a job. Its id is that of its routing result. */
@@ -82,7 +82,7 @@ export const ROUTINGS: TableDeclaration = {
 
 export const ROUTING_BOUNDS: JobBounds = { table: ROUTINGS, plural: 'plannings of routes', organizationMax: 20 }
 
-/** A planning as its GET and the live channel show it. */
+/** A planning as its GET and live messages show it. */
 export const routingJobShown = (row: RoutingJob): { [member: string]: unknown } => {
   const {
     _id,

@@ -1,12 +1,12 @@
 import { ZonedTime } from '../../kit/formats/zoned-time.ts'
 
-/** Times of a day, `HH:MM` or `HH:MM:SS`; `to` before or at `from` is the next day. */
+/** Times of a day, `HH:MM` or `HH:MM:SS`; `to` before or at `from` is on the next day. */
 export interface DaySpan {
   from: string
   to: string
 }
 
-/** Seconds after a planning's beginning. */
+/** Seconds after the beginning of a planning. */
 export interface Span {
   from: number
   to: number
@@ -14,7 +14,7 @@ export interface Span {
 
 const DAY_MS = 86_400_000
 
-/** The first working hours that end after a beginning, cut off before it; without any, there is no end. */
+/** The first working hours that end after the beginning, cut off before it; without a span, they never end. */
 export const hoursFrom = (span: DaySpan | undefined, startAtMs: number, timeZone: string): Span => {
   if (span === undefined) return { from: 0, to: Number.POSITIVE_INFINITY }
   const zone = new ZonedTime(timeZone)
@@ -24,7 +24,7 @@ export const hoursFrom = (span: DaySpan | undefined, startAtMs: number, timeZone
   }
 }
 
-/** Breaks of every day that the hours touch; of hours without an end, those of a week. */
+/** Breaks of every day that the hours touch; for hours without an end, those of a week. */
 export const breaksIn = (breaks: readonly DaySpan[], hours: Span, startAtMs: number, timeZone: string): Span[] => {
   const zone = new ZonedTime(timeZone)
   const days = Number.isFinite(hours.to) ? Math.ceil(hours.to / 86_400) + 1 : 7

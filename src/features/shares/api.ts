@@ -6,7 +6,7 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { PERMISSIONS, share } from './share.ts'
 import { followUrl } from './views.ts'
 
-/** What may be shared decides which permission it takes: the declaration's audience and checks look at each share. */
+/** The kind of a share decides which permission it needs: the declaration's audience and checks apply to each share. */
 const ACCESS = { permission: PERMISSIONS.task, or: PERMISSIONS.tracker }
 
 export const shareRoutes = (services: ResourceServices & { publicUrl: string }): Route[] => {

@@ -8,20 +8,20 @@ import { isOver, TASKS, type TaskRow } from '../tasks/views.ts'
 import type { Roads, Way } from './roads.ts'
 import { speedAlong, type TrackPoint } from './track.ts'
 
-/** When somebody arrives, and how far they have to go. */
+/** Estimated time of arrival, and remaining distance. */
 export interface Arrival {
   at: string
   distanceMeters: number
 }
 
-/** Speed assumed of a tracker that stands, or was not seen moving, m/s. */
+/** Assumed speed of a tracker that stands, or was not seen moving, m/s. */
 const USUAL_SPEED = 8
 const SLOW_SPEED = 1.5
 const ROADS_FACTOR = 1.3
 
 type LatLng = { lat: number; lng: number }
 
-/** By road where there is a server of roads, else along the great circle at the speed of the last minutes. */
+/** By road if there is a road server, else along the great circle at the speed of the last minutes. */
 export const arrivalAt = async (
   goal: LatLng,
   row: LatestPositionRow,
@@ -41,7 +41,7 @@ const asTheCrowFlies = ({ lat, lng }: LatLng, row: LatestPositionRow, points: re
   return { meters, seconds: meters / speed }
 }
 
-/** Visits of the dispatched route that come before a task and are not done; undefined for one that is in no route. */
+/** Open visits of the dispatched route before a task; undefined for a task in no route. */
 export const visitsBefore = async (
   tables: Pick<TableStore, 'get' | 'getMany'>,
   { _id, organizationId, routingResultId, assigneeIds, state }: TaskRow,
@@ -49,7 +49,7 @@ export const visitsBefore = async (
   if (routingResultId === undefined || isOver({ state })) return undefined
   const result = await tables.get<RoutingRow>(ROUTING_RESULTS, organizationId, routingResultId)
   const route = result?.routes.find(({ visits }) => visits.some(({ taskId }) => taskId === _id))
-  // Given to somebody else since, it is no stop of this route any more.
+  // Reassigned since, it is no longer a stop of this route.
   if (route === undefined || (route.userId !== undefined && !assigneeIds.includes(route.userId))) return undefined
   const ids = route.visits
     .slice(

@@ -3,12 +3,12 @@ import type { Followed } from './follow.ts'
 const WIDTH = 320
 const HEIGHT = 180
 const MARGIN = 16
-/** A smaller piece of the world than this, in degrees, is not drawn larger. */
+/** Smallest span, in degrees, that fills the drawing. */
 const SPAN_MIN = 0.002
 
 type LngLat = readonly [lng: number, lat: number]
 
-/** Trail, position and goal to scale, north up, without a ground; empty where there is nothing to draw. */
+/** Trail, position and goal to scale, north up, without a base map; empty if there is nothing to draw. */
 export const drawing = ({ task, position, trail = [] }: Followed, label: string): string => {
   if (position === undefined) return ''
   const here: LngLat = [position.lng, position.lat]
@@ -27,7 +27,7 @@ export const drawing = ({ task, position, trail = [] }: Followed, label: string)
   return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${label}">${parts.join('')}</svg>`
 }
 
-/** Puts places into the picture; longitudes count the short way round from the first. */
+/** Projects places into the picture; longitudes count the short way round from the first. */
 const projection = (places: readonly LngLat[]): ((place: LngLat) => [number, number]) => {
   const [[origin]] = places
   const near = (lng: number): number => origin + ((((lng - origin + 180) % 360) + 360) % 360) - 180

@@ -13,7 +13,7 @@ export interface FollowRouteServices extends FollowServices {
 
 const PARAMS = { token: { type: 'string', maxLength: 200, description: 'The token of the share.' } } as const
 
-/** Browsers must not give the token away to others: to caches, to search engines, to the sites that links lead to. */
+/** Keep browsers from disclosing the token to caches, search engines and linked sites. */
 const HEADERS = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-robots-tag': 'noindex, nofollow' }
 
 export const followRoutes = (services: FollowRouteServices): Route[] => [
@@ -52,7 +52,7 @@ export const followRoutes = (services: FollowRouteServices): Route[] => [
   }),
 ]
 
-/** The share of the request's token, while it is open. @throws Failure rate_limited */
+/** The open share of the request's token. @throws Failure rate_limited */
 const openShare = async (services: FollowRouteServices, { params, network, now }: RouteRequest) => {
   await services.guesses.admit(network, now)
   const open = await findShare(services, params.token, now)

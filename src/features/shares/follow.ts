@@ -11,7 +11,7 @@ import type { Roads } from './roads.ts'
 import type { Tracks } from './track.ts'
 import { endOfShare, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow, tokenHashOf } from './views.ts'
 
-/** All that a follower of a share gets. */
+/** All data for a follower of a share. */
 export interface Followed {
   organization: { name: string; logo: string | null }
   task?: { title: string; state: string; window?: { from: string; to: string }; lat?: number; lng?: number }
@@ -23,7 +23,7 @@ export interface Followed {
   visitsBefore?: number
 }
 
-/** A share that has not ended, with what it shows. */
+/** A share that has not ended, with its subject. */
 export interface OpenShare {
   share: ShareRow
   organization: Row
@@ -34,15 +34,15 @@ export interface FollowServices {
   tables: Pick<TableStore, 'get' | 'getMany' | 'find'>
   keyring: Keyring
   tracks: Tracks
-  /** Left out: arrivals are estimated from great circles. */
+  /** Absent: arrivals are estimated from great circles. */
   roads?: Roads
 }
 
-/** Trackers of one person that are looked at. */
+/** Most trackers of one person that are considered. */
 const TRACKERS_MAX = 50
 const LAST_MINUTES_MS = 10 * 60_000
 
-/** The share of a token; undefined for one that ended, was deleted, or never was. */
+/** The share of a token; undefined if it ended, was deleted, or never existed. */
 export const findShare = async (
   { tables, keyring }: FollowServices,
   token: string,
@@ -63,7 +63,7 @@ export const findShare = async (
   return { share, organization, ...(task !== undefined && { task }) }
 }
 
-/** What a share shows now. Where the history does not answer, trail and arrival are left out. */
+/** Present content of a share. While the history does not answer, trail and arrival are left out. */
 export const followedBy = async (services: FollowServices, open: OpenShare, now: number): Promise<Followed> => {
   const { organization, task } = open
   const before = task && (await visitsBefore(services.tables, task))
@@ -91,10 +91,10 @@ const taskShown = ({ title, state, window, lat, lng }: TaskRow): NonNullable<Fol
   ...(lat !== undefined && lng !== undefined && { lat, lng }),
 })
 
-/** The newest position that may be shown, and since when. */
+/** The newest position that may be shown, and the start of the time shown. */
 interface Seen {
   row: LatestPositionRow
-  /** ms since the epoch: nothing from before is shown. */
+  /** ms since the epoch: nothing earlier is shown. */
   since: number
 }
 
@@ -161,7 +161,7 @@ const etaOf = async (
   })
 }
 
-/** What the history answers; undefined while it does not, for the rest can be shown without. */
+/** Answer of the history; undefined while it fails, because the rest can be shown without. */
 const answered = async <Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> => {
   try {
     return await ask()

@@ -3,16 +3,16 @@ import { Failure } from '../../kernel/errors.ts'
 import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
-/** Networks that tried too many tokens, until they may go on. Written at once, not by a projection. */
+/** Networks that tried too many tokens, until they may continue. Written directly, not by a projection. */
 export const FOLLOW_BLOCKS: TableDeclaration = { name: 'follow-blocks', version: 1, lives: 'row' }
 
-/** Tokens that open nothing, from one network: behind one many people may sit, with links that have ended. */
+/** Invalid tokens from one network: many people with expired links may share it. */
 const WRONG_MAX = 50
 const WINDOW_MS = 15 * 60_000
 
 type BlockRow = { until: number }
 
-/** Counts tokens that open nothing, over all nodes. One that is tried again counts once: a page may be left open. */
+/** Counts invalid tokens, across all nodes. A retried one counts once: a page may be left open. */
 export class Guesses {
   private readonly tables: Pick<TableStore, 'get' | 'increment' | 'commit'>
   private readonly keyring: Pick<Keyring, 'hmac'>
@@ -22,7 +22,7 @@ export class Guesses {
     this.keyring = services.keyring
   }
 
-  /** @throws Failure rate_limited, for tokens that open something too */
+  /** @throws Failure rate_limited, also for valid tokens */
   async admit(network: string, now: number): Promise<void> {
     const row = await this.tables.get<BlockRow>(FOLLOW_BLOCKS.name, NO_ORGANIZATION, this.idOf(network))
     if (row === undefined || row.until <= now) return
@@ -42,7 +42,7 @@ export class Guesses {
     await this.tables.commit([{ table: FOLLOW_BLOCKS.name, scope: NO_ORGANIZATION, id, row, expiresAt }])
   }
 
-  // Hashed, so that no table holds addresses or what was tried.
+  // Hashed, so that no table holds addresses or tried tokens.
   private idOf(what: string): string {
     return `follow-${this.keyring.hmac('follow-guesses', what).toString('base64url')}`
   }

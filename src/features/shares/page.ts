@@ -3,7 +3,7 @@ import type { Followed } from './follow.ts'
 import { drawing } from './drawing.ts'
 import { type Words, wordsIn } from './words.ts'
 
-/** How times are written. */
+/** Language and time zone of a page. */
 export interface Reader {
   language: string
   timeZone: string
@@ -19,7 +19,7 @@ dl{display:grid;grid-template-columns:auto 1fr;gap:4px 16px;margin:8px 0}dt{colo
 svg{width:100%;height:auto;margin:8px 0;background:var(--ground);border-radius:8px}small,p{color:var(--soft)}
 .trail{fill:none;stroke:var(--mark);stroke-width:2;stroke-opacity:.5}.way{stroke:var(--line);stroke-width:2;stroke-dasharray:4 4}.here{fill:var(--mark)}.goal{fill:var(--goal)}`
 
-/** Nothing is loaded but the logo, no script runs, and no other site may show the page in a frame. */
+/** Only the logo is loaded, no script runs, and no other site may show the page in a frame. */
 export const POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
@@ -31,7 +31,7 @@ export const POLICY = [
 
 const REFRESH_SECONDS = 20
 
-/** The page of a share that is open. */
+/** The page of an open share. */
 export const followPage = (followed: Followed, reader: Reader): string => {
   const { organization, task } = followed
   const words = wordsIn(reader.language)
@@ -49,7 +49,7 @@ export const followPage = (followed: Followed, reader: Reader): string => {
   return page(reader.language, words, task?.title ?? organization.name, body.join('\n'), refresh)
 }
 
-/** The page where there is none to follow, or none now. */
+/** The page if no share is open, or the service is busy. */
 export const endedPage = (language: string, isBusy: boolean): string => {
   const words = wordsIn(language)
   const text = isBusy ? words.busy : words.endedText

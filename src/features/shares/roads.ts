@@ -10,9 +10,9 @@ export interface Way {
   seconds: number
 }
 
-/** A page waits no longer for the server of the roads: the great circle does then. */
+/** Longest wait of a page for the road server; then the great circle is used. */
 const PATIENCE_MS = 2_000
-/** Followers of one share ask for its way once in this time. */
+/** Interval of requests for the way of one share. */
 const FRESH_MS = 10_000
 const KEPT_MAX = 1_000
 
@@ -21,7 +21,7 @@ interface Kept {
   way: Promise<Way | undefined>
 }
 
-/** Asks for the ways of shares: of each once in ten seconds, also where the server does not answer. */
+/** Requests the ways of shares: each once in ten seconds, even if the server does not answer. */
 export class Roads {
   private readonly travelTimes: Pick<TravelTimes, 'table'>
   private readonly clock: Pick<Clock, 'monotonic' | 'after'>
@@ -32,7 +32,7 @@ export class Roads {
     this.clock = clock
   }
 
-  /** Undefined where no road leads there, or the server does not answer. `name` says whose way: its places move on. */
+  /** Undefined if no road leads there, or the server does not answer. `name` identifies the way: its places move on. */
   way(name: string, from: TravelPlace, to: TravelPlace): Promise<Way | undefined> {
     const at = this.clock.monotonic()
     const before = this.kept.get(name)

@@ -6,8 +6,8 @@ import { share } from './share.ts'
 import { followUrl, makeShareToken } from './views.ts'
 
 /**
- * The link by which the task of an automation's run is followed: the same at each attempt, since share and token follow from
- * the run. Undefined for a task that has been over for too long.
+ * Link for following the task of an automation's run: the same at each attempt, since share and token derive from the
+ * run. Undefined for a task that has been over for too long.
  * @param origin of the automation: its editor may share tasks
  * @throws Failure quota
  */
@@ -23,7 +23,7 @@ export const linkOfRun = async (
   const writer = share.writer(services)
   const { state } = await writer.load(shareId)
   try {
-    // One that somebody has deleted since is not made again: its link has ended.
+    // A share deleted since is not created again: its link has ended.
     if (state.status === 'absent') await writer.create(seeded(origin, seed), { _id: shareId, taskId })
   } catch (error) {
     if (error instanceof Failure && error.code === 'conflict') return undefined
@@ -32,5 +32,5 @@ export const linkOfRun = async (
   return followUrl(services.publicUrl, token)
 }
 
-/** The value of a record that is shown once is made of the id that its writer draws. */
+/** The writer derives the secret that is shown once from the id that it draws. */
 const seeded = (origin: WriteOrigin, seed: string): WriteOrigin => ({ ...origin, ids: { next: () => seed } })

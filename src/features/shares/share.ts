@@ -15,7 +15,7 @@ import { endOfShare, makeShareToken, SHARES, type ShareRow, TASK_MS_MAX } from '
 const DAY_MS = 86_400_000
 const TRACKER_MS_MAX = 7 * DAY_MS
 
-/** Kinds of shares, each with the permission that it takes. */
+/** Kinds of shares, each with its required permission. */
 export const PERMISSIONS = { task: 'dispatch/task', tracker: 'edit/tracker' } as const
 
 const TOKEN: ToldOnce = {
@@ -27,7 +27,7 @@ const TOKEN: ToldOnce = {
   },
 }
 
-/** Users who may not share tasks see no share of one, and the same for trackers. */
+/** Users without the permission to share tasks see no shares of tasks, and the same for trackers. */
 const AUDIENCE: Audience = {
   field: 'kind',
   keys: ({ permissions }) =>
@@ -36,13 +36,13 @@ const AUDIENCE: Audience = {
 
 const kindOf = ({ taskId }: JsonObject): keyof typeof PERMISSIONS => (taskId === undefined ? 'tracker' : 'task')
 
-/** A link by which somebody without an account follows a task or a tracker. Nobody changes it: it ends, or is deleted. */
+/** A link for following a task or a tracker without an account. Shares never change: they end, or are deleted. */
 export const share = defineResource({
   noun: 'share',
   plural: SHARES,
   tag: 'Shares',
   verbs: ['list', 'read', 'create', 'delete'],
-  // No references: a task is deleted whether somebody follows it or not, and its shares end with it.
+  // No references: a shared task can be deleted, and its shares end with it.
   fields: {
     taskId: optional(id()),
     trackerId: optional(id()),
@@ -70,13 +70,13 @@ const withEnds = async (rows: readonly ShareRow[], tables: Pick<TableStore, 'get
   const tasks = new Map(found.flatMap((task) => (task === undefined ? [] : [[task._id, task]])))
   return rows.map((row) => {
     const task = tasks.get(row.taskId ?? '')
-    // Without its task a share has ended, and is swept soon.
+    // Without its task a share has ended, and is soon removed.
     if (row.taskId !== undefined && task === undefined) return { ...row, expiresAt: row.updatedAt }
     return { ...row, expiresAt: formatTime(endOfShare(row, task)) }
   })
 }
 
-/** With the hubs of what is shared. @throws Failure invalid */
+/** Adds the hubs of the shared subject. @throws Failure invalid */
 const kept = async ({ services: { tables }, organizationId, values, before }: WriteContext): Promise<JsonObject> => {
   if (before !== undefined) return values
   const { taskId, trackerId, expiresAt } = values
@@ -91,10 +91,10 @@ const kept = async ({ services: { tables }, organizationId, values, before }: Wr
   return { ...values, hubIds: tracker?.hubIds ?? [] }
 }
 
-/** @throws Failure forbidden, invalid, conflict for a task that is over for longer than it is followed */
+/** @throws Failure forbidden, invalid, conflict for a task that has been over for too long */
 const checkShare = async (write: WriteContext): Promise<void> => {
   const { caller, now, values, before } = write
-  // Only the service changes a share: its hubs follow those of what is shared.
+  // Only the service changes a share: its hubs follow those of its subject.
   if (before !== undefined) return
   const { taskId, expiresAt } = values as { taskId?: string; expiresAt?: string }
   assertMayShare(caller, kindOf(values))
@@ -114,7 +114,7 @@ const assertMayShare = (caller: UserCaller | undefined, kind: keyof typeof PERMI
   throw new Failure('forbidden', { message: `To share a ${kind} takes the permission ${PERMISSIONS[kind]}.` })
 }
 
-/** The task that is shared, if it is one. @throws Failure invalid for what the caller does not see */
+/** The shared task, if the share is of one. @throws Failure invalid if the caller does not see it */
 const sharedTask = async (write: WriteContext): Promise<TaskRow | undefined> => {
   const { services, caller, organizationId, values } = write
   const { tables, resources } = services

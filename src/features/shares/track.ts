@@ -4,7 +4,6 @@ import { distanceMeters } from '../../geo/distance.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 
-/** Where a tracker was. */
 export interface TrackPoint {
   /** ms since the epoch. */
   recordedAt: number
@@ -21,10 +20,10 @@ export interface TrackQuestion {
   to: number
 }
 
-/** Points of one answer: a page draws no more. */
+/** Points per answer: a page draws no more. */
 const POINTS_MAX = 500
 const STEP_MS_MIN = 5_000
-/** Followers of one share ask the history once in this time. */
+/** Interval of history queries for one share. */
 const FRESH_MS = 10_000
 const KEPT_MAX = 1_000
 
@@ -33,7 +32,7 @@ interface Kept {
   points: Promise<TrackPoint[]>
 }
 
-/** Reads pieces of tracks, evenly thinned out, and asks for each once in ten seconds however many follow it. */
+/** Reads pieces of tracks, evenly thinned out, each once in ten seconds however many follow it. */
 export class Tracks {
   private readonly history: HistoryReader
   private readonly clock: Clock
@@ -44,7 +43,7 @@ export class Tracks {
     this.clock = clock
   }
 
-  /** Oldest first. `name` says for whom: the same piece, whose ends move on. @throws Failure overloaded, engine_down */
+  /** Oldest first. `name` identifies the piece, whose ends move on. @throws Failure overloaded, engine_down */
   read(name: string, question: TrackQuestion): Promise<TrackPoint[]> {
     const at = this.clock.monotonic()
     const before = this.kept.get(name)
@@ -69,7 +68,7 @@ export class Tracks {
   }
 }
 
-/** Speed in m/s along the points, over all of the time; undefined for less than a minute. */
+/** Speed in m/s along the points, over the whole time; undefined for less than a minute. */
 export const speedAlong = (points: readonly TrackPoint[]): number | undefined => {
   const [first, last] = [points[0], points.at(-1)]
   if (first === undefined || last === undefined) return undefined

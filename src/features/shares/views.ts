@@ -7,7 +7,7 @@ export const SHARES = 'shares'
 export const SHARE = eventTypes('share')
 export const SHARE_STREAMS = 'share-'
 
-/** A link by which somebody without an account follows a task or a tracker, as its table keeps it. */
+/** A link for following a task or a tracker without an account, as its table stores it. */
 export type ShareRow = {
   _id: string
   organizationId: string
@@ -16,10 +16,10 @@ export type ShareRow = {
   updatedAt: string
   taskId?: string
   trackerId?: string
-  /** RFC 3339, as it was asked for. */
+  /** RFC 3339, as requested. */
   expiresAt?: string
   showTrail: boolean
-  /** Hubs of what is shared. */
+  /** Hubs of the shared subject. */
   hubIds: string[]
   tokenHash: string
 }
@@ -31,26 +31,26 @@ export type ShareTokenRow = { organizationId: string; shareId: string }
 
 const TOKEN = /^[\w-]{43}$/
 
-/** A token of 256 bits that follows from the seed, and the hash that is kept of it. */
+/** A token of 256 bits derived from the seed, and its stored hash. */
 export const makeShareToken = (keyring: Keyring, seed: string): { token: string; tokenHash: string } => {
   const token = keyring.hmac('share-token-secret', seed).toString('base64url')
   return { token, tokenHash: tokenHashOf(keyring, token) as string }
 }
 
-/** Undefined for what is no token. The token is long and random: a keyed hash without stretching is enough. */
+/** Undefined if it is no token. Tokens are long and random: a keyed hash without stretching is enough. */
 export const tokenHashOf = (keyring: Keyring, token: string): string | undefined =>
   TOKEN.test(token) ? keyring.hmac('share-token', token).toString('base64url') : undefined
 
-/** Where a share is followed. */
+/** Address at which a share is followed. */
 export const followUrl = (publicUrl: string, token: string): string => `${publicUrl}/follow/${token}`
 
 const AFTER_TASK_MS = 3_600_000
-/** A task that is never done is not followed for ever. */
+/** Bound for tasks that are never done. */
 export const TASK_MS_MAX = 90 * 86_400_000
 
 type ShareSpan = Pick<ShareRow, 'taskId' | 'expiresAt' | 'createdAt'>
 
-/** When a share ends, ms since the epoch; at once where the task is not there any more. */
+/** End of a share, ms since the epoch; immediate if the task no longer exists. */
 export const endOfShare = ({ taskId, expiresAt, createdAt }: ShareSpan, task?: TaskRow): number => {
   const end = expiresAt === undefined ? Date.parse(createdAt) + TASK_MS_MAX : Date.parse(expiresAt)
   if (taskId === undefined) return end
@@ -58,6 +58,6 @@ export const endOfShare = ({ taskId, expiresAt, createdAt }: ShareSpan, task?: T
   return isOver(task) ? Math.min(end, overAt(task) + AFTER_TASK_MS) : end
 }
 
-/** A device may have said that it finished later than it is now. */
+/** A device may have reported a finish in the future. */
 const overAt = ({ finishedAt, cancelledAt, updatedAt }: TaskRow): number =>
   Math.min(Date.parse(finishedAt ?? cancelledAt ?? (updatedAt as string)), Date.parse(updatedAt as string))

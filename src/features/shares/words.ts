@@ -1,11 +1,11 @@
-/** What the page of a share says beside the data. */
+/** Texts of the page of a share. */
 export interface Words {
   direction: 'ltr' | 'rtl'
   states: { readonly [state: string]: string }
   window: string
   arrival: string
   distance: string
-  /** Before a number. */
+  /** Precedes a number. */
   stopsBefore: string
   seen: string
   noPosition: string
@@ -90,7 +90,7 @@ const LANGUAGES: { readonly [language: string]: Words } = { en, pl, de, ar }
 
 const TAGS_MAX = 20
 
-/** The first language of `Accept-Language` that there is, otherwise that of the organization, otherwise English. */
+/** First available language of `Accept-Language`, otherwise that of the organization, otherwise English. */
 export const languageOf = (accepted: string | undefined, organization: string | undefined): string => {
   const tags = (accepted ?? '').slice(0, 1_000).split(',').slice(0, TAGS_MAX).map(ranked)
   const wanted = tags.sort((one, other) => other.rank - one.rank).filter(({ rank }) => rank > 0)

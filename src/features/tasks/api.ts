@@ -46,7 +46,7 @@ const moves = (writer: TaskWriter): ResourceAction[] => {
 
 type ActionMaker = (...parts: MoveParts) => ResourceAction
 
-/** To whom and where a task goes. */
+/** Actions that assign or relocate a task. */
 const handings = (action: ActionMaker): ResourceAction[] => {
   return [
     action(
@@ -71,7 +71,7 @@ const handings = (action: ActionMaker): ResourceAction[] => {
   ]
 }
 
-/** What becomes of it. */
+/** Actions that change a task's state. */
 const steps = (action: ActionMaker): ResourceAction[] => {
   return [
     action('start', 'Start a task', { ...AT, ...PLACE }, { lat: 52.23, lng: 20.98 }, (body) => ({

@@ -11,7 +11,7 @@ export const keptIds = (ids: readonly string[]): string[] => [...new Set(ids.map
 
 export type Assigned = Pick<TaskValues, 'hubId' | 'teamId' | 'assigneeIds'>
 
-/** The team is of the task's hub, and assignees have access to the hub and are members of the team. @throws Failure invalid */
+/** Requires the team in the task's hub, and assignees in hub and team. @throws Failure invalid */
 export const assertAssignees = async (
   { tables }: Services,
   organizationId: string,
@@ -31,7 +31,7 @@ export const assertAssignees = async (
   }
 }
 
-/** Those of a task's people who may have it in that hub; of a team that may, its members. */
+/** Assignees who may have the task in that hub; with an allowed team, only its members. */
 export const keptAssignees = async (
   { tables }: Services,
   organizationId: string,

@@ -25,7 +25,7 @@ import type { TaskRow } from './views.ts'
 
 const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
 
-/** Many tasks made, or assigned, by one request: what is wrong with one leaves the others. */
+/** Creates or assigns many tasks in one request; a faulty one does not affect the others. */
 export const taskBulkRoutes = (services: ResourceServices, writer: TaskWriter): Route[] => [
   createRoute(writer),
   assignRoute(services, writer),

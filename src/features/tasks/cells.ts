@@ -2,19 +2,19 @@ import type { Range } from '../../engines/table-store.ts'
 import type { Box } from '../../geo/box.ts'
 import { fromE7, LNG_MAX_E7, toE7 } from '../../geo/coordinates.ts'
 
-/** Levels of a grid over the earth, each with cells half as wide and high at every step in between. */
+/** Levels of a grid over the earth; each increment halves the width and height of the cells. */
 const LEVELS = [2, 5, 8, 11, 14]
-/** Cells that one question names at most. */
+/** Most cells named in one query. */
 const CELLS_MAX = 64
 
-/** What a place is found by: itself, and the cells that it lies in, one at each level. */
+/** Index members of a place: its coordinates, and its cells, one at each level. */
 export const placeOf = (lat: number, lng: number): { placeLat: number; placeLng: number; cells: string[] } => {
   const [placeLat, placeLng] = [fromE7(toE7(lat)), lngOf(toE7(lng))]
   const cells = LEVELS.map((level) => nameOf(level, columnOf(level, placeLng), rowOf(level, placeLat)))
   return { placeLat, placeLng, cells }
 }
 
-/** What to ask for of the places in a box: the cells over it, and the bounds within those. */
+/** Query for the places in a box: the cells covering it, and the bounds within those. */
 export const withinBox = (box: Box): { cells: string[]; ranges: Range[] } => {
   const degrees = degreesOf(box)
   const cover = coverOf(degrees)
@@ -29,7 +29,7 @@ export const withinBox = (box: Box): { cells: string[]; ranges: Range[] } => {
   }
 }
 
-/** A box as places are kept. */
+/** A box in the coordinates of stored places. */
 const degreesOf = ({ west, south, east, north }: Box): Degrees => ({
   west: east === LNG_MAX_E7 ? fromE7(west) : lngOf(west),
   south: fromE7(south),
@@ -37,13 +37,13 @@ const degreesOf = ({ west, south, east, north }: Box): Degrees => ({
   north: fromE7(north),
 })
 
-/** In degrees: -180 and 180 are the same meridian, and kept as 180. */
+/** In degrees: -180 and 180 are the same meridian, and stored as 180. */
 const lngOf = (e7: number): number => fromE7(e7 === -LNG_MAX_E7 ? LNG_MAX_E7 : e7)
 
-/** Wider than any rounding of an edge of a cell, in degrees. */
+/** Exceeds any rounding of an edge of a cell, in degrees. */
 const EDGE = 1e-6
 
-/** In degrees; west beyond east crosses the antimeridian. */
+/** In degrees; west greater than east crosses the antimeridian. */
 interface Degrees {
   west: number
   south: number
@@ -68,11 +68,11 @@ const cellsOf = ({ level, first, width, bottom, height }: Cover): string[] => {
   return cells
 }
 
-/** The box that those cells fill, a little more at each side: all that lies in one of them lies in it. */
+/** Box of those cells, slightly enlarged: it contains every place in them. */
 const boundsOf = ({ level, first, width, bottom, height }: Cover, box: Degrees): Degrees => {
   const [columnDegrees, rowDegrees] = [360 / 2 ** level, 180 / 2 ** level]
   const [south, north] = [bottom * rowDegrees - 90 - EDGE, (bottom + height) * rowDegrees - 90 + EDGE]
-  // All around, from the middle of what the box leaves out.
+  // All the way round, from the middle of the part outside the box.
   const middle = (box.west + box.east) / 2
   if (box.west > box.east && width >= 2 ** level) return { west: middle, south, east: middle, north }
   const east = (first + width) * columnDegrees - 180 + EDGE
@@ -80,7 +80,7 @@ const boundsOf = ({ level, first, width, bottom, height }: Cover, box: Degrees):
   return { west: first * columnDegrees - 180 - EDGE, south, east: east - turn, north }
 }
 
-/** Cells of the box at the finest level where they are few. */
+/** Cells of the box at the finest level with few enough. */
 const coverOf = ({ west, south, east, north }: Degrees): Cover => {
   let cover: Cover | undefined
   for (const level of LEVELS) {

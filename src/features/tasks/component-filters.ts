@@ -14,7 +14,7 @@ import { TASK_AUDIENCE, TASKS } from './views.ts'
 const COMPONENTS = 'components.'
 const FILTERED: readonly ValueType[] = ['text', 'barcode', 'option', 'reference']
 
-/** Parameters that filter tasks by what is filled in. */
+/** Parameters that filter tasks by component values. */
 export const COMPONENT_PARAMETERS: { [pattern: string]: JsonSchema } = {
   '^components\\.[a-zA-Z]': {
     type: 'array',
@@ -26,13 +26,13 @@ export const COMPONENT_PARAMETERS: { [pattern: string]: JsonSchema } = {
   },
 }
 
-/** What a task is found by for each text among its components. */
+/** Terms that find a task by the texts among its components. */
 export const componentTermsOf = (components: JsonObject): string[] =>
   Object.entries(components).flatMap(([id, value]) => (typeof value === 'string' ? [termOf(id, value)] : []))
 
 const termOf = (id: string, value: Json): string => `${id}=${value}`
 
-/** What `?components.<id>=` asks for. @throws Failure invalid */
+/** Conditions of `?components.<id>=`. @throws Failure invalid */
 export const componentConditions = async (
   tables: Pick<TableStore, 'get' | 'find'>,
   caller: UserCaller,
@@ -57,7 +57,7 @@ export const componentConditions = async (
 
 type IsHeld = (term: string) => Promise<boolean>
 
-/** Whether a task of the flow that the caller sees is found by a term: tasks keep what was an option when they were made. */
+/** Whether a visible task of the flow has a term: tasks keep the options from the time of their creation. */
 const heldIn = (tables: Pick<TableStore, 'find'>, caller: UserCaller, flowId: string): IsHeld => {
   const limits = Object.fromEntries(limitsOf(caller, { hubField: 'hubId', audience: TASK_AUDIENCE }))
   return async (term) => {
@@ -69,7 +69,7 @@ const heldIn = (tables: Pick<TableStore, 'find'>, caller: UserCaller, flowId: st
 interface ComponentFilter {
   componentId: string
   terms: string[]
-  /** Tasks without a value are meant too. */
+  /** Also matches tasks without a value. */
   isAbsent: boolean
 }
 

@@ -8,14 +8,14 @@ import { fillComponents, fromRecord, missingComponents, sourceRecord } from './c
 import { latestOf, withFillingTimes } from './filled-at.ts'
 import type { TaskValues } from './views.ts'
 
-/** What a write says of components. */
+/** Components in a write. */
 export interface Sent {
   components: JsonObject
-  /** When they were filled in, at the device, ms since the epoch; absent: now. */
+  /** Time of filling in, at the device, ms since the epoch; absent: now. */
   at?: number
 }
 
-/** The values of a task's components, by what its flow says. */
+/** Values of a task's components, according to its flow. */
 export class ComponentWrites {
   private readonly services: Pick<ResourceServices, 'log' | 'tables'>
 
@@ -23,14 +23,14 @@ export class ComponentWrites {
     this.services = services
   }
 
-  /** The flow as it was when the task was made. */
+  /** The flow at the version of the task's creation. */
   async flowOf({ flowId, flowVersion }: TaskValues): Promise<FlowContent> {
     const flow = await flowAt(this.services.log, flowId, flowVersion)
     if (flow === undefined) throw new Error(`version ${flowVersion} of the flow ${flowId} is not in the log`)
     return flow
   }
 
-  /** `next` with what was sent over the components that it has, where nobody wrote them later. @throws Failure invalid */
+  /** `next` with the sent components, except where others were written later. @throws Failure invalid */
   async filled(origin: WriteOrigin, next: TaskValues, { components, at }: Sent): Promise<TaskValues> {
     const { organizationId, now, caller } = origin
     const flow = await this.flowOf(next)
@@ -43,14 +43,14 @@ export class ComponentWrites {
     return withFillingTimes(next, { ...next, components: values }, time, Object.keys(sent))
   }
 
-  /** As `filled`, and what is required has a value. */
+  /** Like `filled`, and required components must have a value. */
   async finished(origin: WriteOrigin, next: TaskValues, sent: Sent): Promise<TaskValues> {
     const done = await this.filled(origin, next, sent)
     assertNoFaults(missingComponents(await this.flowOf(next), done.components))
     return done
   }
 
-  /** What a new task takes from the record that it names. */
+  /** Values that a new task takes from its record. */
   async filledFrom(organizationId: string, flow: FlowRow, source: TaskValues['dataSource']): Promise<JsonObject> {
     if (source === undefined) return {}
     const { tables } = this.services

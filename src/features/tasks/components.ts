@@ -10,15 +10,15 @@ import type { TaskValues } from './views.ts'
 
 type Tables = Pick<TableStore, 'getMany'>
 
-/** Values of components after a write, and what is wrong with it. */
+/** Values of components after a write, and the faults of the write. */
 export interface Filled {
   values: JsonObject
   faults: FieldError[]
 }
 
 /**
- * Puts what was sent over what is there; null or an empty value takes one away. `isService` may also write what is read
- * only.
+ * Merges sent values into the present ones; null or an empty value removes one. `isService` may also write read-only
+ * components.
  */
 export const fillComponents = async (
   tables: Tables,
@@ -69,11 +69,10 @@ export const missingComponents = (flow: FlowContent, values: JsonObject): FieldE
     .filter(({ id, required }) => required === true && isEmpty(valueIn(values, id)))
     .map(({ id }) => ({ path: `/components/${id}`, message: 'is required' }))
 
-/** Defaults of components. */
 export const defaultComponents = (flow: FlowContent): JsonObject =>
   Object.fromEntries(componentsOf(flow).flatMap(({ id, default: value }) => (value === undefined ? [] : [[id, value]])))
 
-/** Values that the flow's data source configuration takes from a record; one that does not fit its component stays empty. */
+/** Values that the flow's data source configuration takes from a record; values that do not fit stay empty. */
 export const fromRecord = (flow: FlowContent, type: DataTypeRow, record: RecordRow): JsonObject => {
   const components = new Map(componentsOf(flow).map((one) => [one.id, one]))
   const values: JsonObject = {}
@@ -93,14 +92,14 @@ const faultOf = (component: Component, value: Json, old: Json | undefined): stri
   return valueFault(component, value) ?? filesFault(component, value, old)
 }
 
-/** The record that a task is filled from, as its body names it. */
+/** Record named in a task's body to fill it. */
 export const sourceOf = (source: Json | undefined): TaskValues['dataSource'] => {
   if (source === undefined || source === null) return undefined
   const { dataTypeId, dataId } = source as { dataTypeId: string; dataId: string }
   return { dataTypeId: dataTypeId.toLowerCase(), dataId: dataId.toLowerCase() }
 }
 
-/** @throws Failure invalid when the organization has no such record of that type */
+/** @throws Failure invalid if the organization has no such record of that type */
 export const sourceRecord = async (
   tables: Pick<TableStore, 'get'>,
   organizationId: string,

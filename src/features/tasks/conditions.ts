@@ -8,7 +8,7 @@ import { withinBox } from './cells.ts'
 import { componentConditions } from './component-filters.ts'
 import { daysAsked } from './window.ts'
 
-/** Conditions of a list of tasks that take more than one filter, or another record. */
+/** Conditions of a task list that need more than one filter, or another record. */
 export const taskConditions =
   (tables: Pick<TableStore, 'get' | 'find'>) =>
   async (query: ListQuery, caller: UserCaller): Promise<ListConditions> => {

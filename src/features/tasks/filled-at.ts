@@ -3,7 +3,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import { valueIn } from '../data/views.ts'
 import type { TaskValues } from './views.ts'
 
-/** When components were written: at the device, or now where nobody said it. ms since the epoch. */
+/** Time of writing components: at the device, or now if none was sent. ms since the epoch. */
 export interface Filling {
   now: number
   at?: number
@@ -11,13 +11,13 @@ export interface Filling {
 
 type Filled = Pick<TaskValues, 'components' | 'filledAtMs'>
 
-/** What was sent without what somebody wrote later. What nobody said the time of counts, whatever a clock that is ahead said. */
+/** Sent values except those written later. Values without a time always count, even against a clock ahead. */
 export const latestOf = ({ filledAtMs = {} }: Filled, sent: JsonObject, { at }: Filling): JsonObject =>
   at === undefined
     ? sent
     : Object.fromEntries(Object.entries(sent).filter(([name]) => at >= (timeOf(filledAtMs, name) ?? at)))
 
-/** A task that remembers when its components were written. `said` are those whose time counts though their value is the same. */
+/** Records when the components of a task were written. `said`: those whose time counts even if unchanged. */
 export const withFillingTimes = <T extends Filled>(
   before: Filled,
   next: T,
@@ -36,7 +36,7 @@ export const withFillingTimes = <T extends Filled>(
   return { ...next, filledAtMs: { ...times, ...Object.fromEntries(names.map((name) => [name, timeFor(name)])) } }
 }
 
-/** When the components were written that a change wrote; undefined where it wrote none. */
+/** Time at which the components of a change were written; undefined if it wrote none. */
 export const filledAt = (before: Filled, after: Filled): number | undefined => {
   const { filledAtMs: times = {} } = after
   const changed = Object.keys(times).filter((name) => times[name] !== timeOf(before.filledAtMs ?? {}, name))

@@ -4,26 +4,26 @@ import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { type Actor, actorOf, TASK, type TaskValues } from './views.ts'
 
-/** A task as one of its events left it. */
+/** A task as of one of its events. */
 export interface TaskFact {
   revision: number
-  /** When it came to hold: at the device where the event says so, ms since the epoch. */
+  /** Effective time: at the device if the event has it, ms since the epoch. */
   atMs: number
   by: Actor
   values: TaskValues
 }
 
-/** A time during which a user had a task and its hub, ms since the epoch; `toMs` is not of it. */
+/** A time during which a user had a task and its hub, ms since the epoch; `toMs` is exclusive. */
 export interface HeldSpan {
   fromMs: number
   toMs: number
-  /** What ended it; absent while it lasts. */
+  /** End of the span; absent while it lasts. */
   ended?: { by: Actor; state: TaskValues['state']; title: string }
 }
 
 type Log = Pick<EventLog, 'read'>
 
-/** One of the things that decide who has a task, as it came to be. */
+/** A step in one of the conditions that decide who has a task. */
 interface Step {
   atMs: number
   by: Actor
@@ -34,14 +34,14 @@ interface Step {
 
 const BATCH_EVENTS = 200
 
-/** The facts of a task, in the order of the log. */
+/** Facts of a task, in log order. */
 export const factsOf = async (log: Log, taskId: string): Promise<TaskFact[]> => {
   const facts: TaskFact[] = []
   for await (const event of eventsOf(log, `task-${taskId}`)) {
     if (event.type !== TASK.created && event.type !== TASK.changed) continue
     const { values: kept, at } = dataOf<ResourceData>(event)
     const values = kept as unknown as TaskValues
-    // By a clock that is ahead a change is of later than when it came to hold.
+    // With a clock that is ahead, a change is dated later than when it took effect.
     const atMs = Math.min(Date.parse(momentOf(facts.at(-1)?.values, values) ?? at), Date.parse(at))
     facts.push({ revision: event.revision, atMs, by: actorOf(event.metadata.actor), values })
   }
@@ -55,7 +55,7 @@ const momentOf = (before: TaskValues | undefined, after: TaskValues): string | u
   return changed && after[changed]
 }
 
-/** When a user had a task: assigned, or a member of the assigned team, with its hub. `hasAllHubs`: whatever its hub is. */
+/** Spans in which a user had a task: assigned, or in the assigned team, with its hub. `hasAllHubs`: in any hub. */
 export const heldSpans = async (
   log: Log,
   facts: readonly TaskFact[],
@@ -74,7 +74,7 @@ export const heldSpans = async (
     )
   if (!hasAllHubs)
     steps.push(...(await listsOf(log, `user-${userId}`, 'hubId')).map(({ ids, ...step }) => ({ ...step, hubIds: ids })))
-  // What was there before the task comes first; of one moment, in the order of the log.
+  // Steps from before the task come first; those of one moment stay in log order.
   return spansIn(
     steps.sort((a, b) => a.atMs - b.atMs),
     userId,
@@ -82,7 +82,7 @@ export const heldSpans = async (
   )
 }
 
-/** Whether other people have it, or people of another hub. */
+/** Whether other people have it, or it is in another hub. */
 export const isHandedOver = (before: TaskValues, after: TaskValues): boolean =>
   after.hubId !== before.hubId ||
   after.teamId !== before.teamId ||
@@ -114,7 +114,7 @@ const spansIn = (steps: readonly Step[], userId: string, hasAllHubs: boolean): H
   return spans
 }
 
-/** What a list in a record was, from each of its events. */
+/** Values of a list in a record, at each of its events. */
 const listsOf = async (
   log: Log,
   stream: string,

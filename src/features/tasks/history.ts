@@ -30,10 +30,10 @@ interface Entry extends Row {
   overtaken?: true
 }
 
-/** Events that are read at a time: each has all values of the task, at most some 256 KiB. */
+/** Events read at a time: each has all values of the task, at most some 256 KiB. */
 const BATCH_EVENTS = 50
 const LIMIT_MAX = 500
-/** So much is read for one page, whatever its limit. */
+/** Most bytes read for one page, whatever its limit. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 const ENTRY = answered(
@@ -77,7 +77,7 @@ const QUERY: JsonSchema = {
   },
 }
 
-/** What happened to a task, oldest first. */
+/** Events of a task, oldest first. */
 export const historyRoute = (services: ResourceServices): Route =>
   route<HistoryQuery>({
     method: 'GET',
@@ -132,7 +132,7 @@ const placeOf = (cursor: string, taskId: string): number => {
   return Number(place)
 }
 
-/** Entries after a revision, and the revision that the next page comes after, where there is more. */
+/** Entries after a revision, and the revision that precedes the next page, if any. */
 const pageOf = async (
   { log }: Pick<ResourceServices, 'log'>,
   { taskId, overtaken }: { taskId: string; overtaken: readonly number[] },
@@ -143,7 +143,7 @@ const pageOf = async (
   let before: JsonObject = {}
   let shownTo = after
   let bytes = 0
-  // The last one shown is read again: the next is shown as a change of it.
+  // The last one shown is read again: the next is shown as a change from it.
   for (let from = Math.max(0, after); ; ) {
     const events = await log.read(`task-${taskId}`, from, BATCH_EVENTS)
     for (const event of events) {
@@ -165,7 +165,7 @@ const pageOf = async (
   }
 }
 
-/** Attached files by name, without where their bytes are. */
+/** Attached files by name, without their storage keys. */
 const withShownFiles = (values: JsonObject): JsonObject => {
   const files = filesOf(values).map((file) => shownFile(file, {}))
   return files.length === 0 ? values : { ...values, files: files as JsonObject[] }
@@ -196,7 +196,7 @@ const entryOf = (event: RecordedEvent, asked: string, before: JsonObject, after:
   }
 }
 
-/** What an event adds to the steps that came too late to change the task. */
+/** The late step that an event adds, which left the task unchanged. */
 const lateStepOf = (before: TaskValues, after: TaskValues): LateStep | undefined =>
   (after.late?.length ?? 0) > (before.late?.length ?? 0) ? after.late?.at(-1) : undefined
 

@@ -3,22 +3,22 @@ import { formatTime } from '../../kit/http/request-context.ts'
 import { type HeldSpan, isHandedOver, type TaskFact } from './held-spans.ts'
 import type { LateStep, TaskValues } from './views.ts'
 
-/** A start or finish that comes after the office changed the task. */
+/** A start or finish that arrives after the office changed the task. */
 export interface LateMove {
   type: 'start' | 'finish'
-  /** At the device, ms since the epoch. */
+  /** Time at the device, ms since the epoch. */
   at: number
   place?: JsonObject
   userId: string
 }
 
-/** Late steps that one task keeps. */
+/** Most late steps kept per task. */
 const LATE_MAX = 100
 
 /**
- * The task after what its user did without a connection, by its events alone; undefined for what does not count. What was
- * finished before a change is finished; what was only started leaves the change in force. The last fact is the task as it
- * is. No clock is taken to be behind here: that never holds against a change.
+ * The task after its user's offline work, by its events alone; undefined if the work does not count. Work finished
+ * before a change is finished; work only started leaves the change in force. The last fact is the present task. No
+ * clock is assumed to be behind here: that never counts against a change.
  */
 export const decideLate = (
   facts: readonly TaskFact[],
@@ -41,7 +41,7 @@ export const decideLate = (
   return isCancelled ? { ...next, ...startedBy(step) } : next
 }
 
-/** Whether somebody who had the task then could fill it in: it was theirs, and not over. */
+/** Whether a user who had the task then could fill it in: it was theirs, and not over. */
 export const couldFill = (facts: readonly TaskFact[], spans: readonly HeldSpan[], atMs: number): boolean =>
   isHeld(spans, atMs) && turnBefore(facts, atMs) === 'open'
 
@@ -50,7 +50,7 @@ interface Turn {
   to: 'open' | 'finished' | 'cancelled'
 }
 
-/** Each time that a task ended or was to be done again, in the order in which that came to hold. */
+/** Each end or reopening of a task, in order of effective time. */
 const turnsIn = (facts: readonly TaskFact[]): Turn[] =>
   facts
     .flatMap(({ atMs, values }, i) => {
@@ -62,29 +62,29 @@ const turnsIn = (facts: readonly TaskFact[]): Turn[] =>
 const turnOf = (state: TaskValues['state']): Turn['to'] =>
   state === 'finished' || state === 'cancelled' ? state : 'open'
 
-/** State of a task; work done at the moment of finishing is done before. */
+/** State of a task; work at the moment of finishing precedes it. */
 const turnBefore = (facts: readonly TaskFact[], ms: number): Turn['to'] =>
   turnsIn(facts).findLast(({ atMs, to }) => (to === 'finished' ? atMs < ms : atMs <= ms))?.to ?? 'open'
 
 const isHeld = (spans: readonly HeldSpan[], ms: number): boolean =>
   spans.some(({ fromMs, toMs }) => ms >= fromMs && ms < toMs)
 
-/** Whether nothing that happened since changed what the user was to do. */
+/** Whether nothing since changed the user's assignment. */
 const isStillTheirs = (facts: readonly TaskFact[], spans: readonly HeldSpan[], ms: number): boolean => {
   const { state } = facts[facts.length - 1].values
   const span = spans.find(({ fromMs, toMs }) => ms >= fromMs && ms < toMs)
   return state === 'assigned' && span?.ended === undefined && turnsIn(facts).every(({ atMs }) => atMs <= ms)
 }
 
-/** Facts that have a finished task done again, in the order of the log. */
+/** Facts that reopen a finished task, in log order. */
 const redone = (facts: readonly TaskFact[]): TaskFact[] =>
   facts.filter(({ values }, i) => i > 0 && facts[i - 1].values.state === 'finished' && values.state !== 'finished')
 
-/** Whether a finish stands for the time that is meant: since the last time that it was to be done again, until the next. */
+/** Whether there is a finish in the relevant period: from the last reopening until the next. */
 const hasFinish = (facts: readonly TaskFact[], ms: number): boolean =>
   facts[facts.length - 1].values.state === 'finished' || redone(facts).some(({ atMs }) => atMs > ms)
 
-/** Whether this user's own move of that kind stands already for the time that is meant. */
+/** Whether this user's own move of that kind is already recorded in the relevant period. */
 const isOwn = (facts: readonly TaskFact[], { type, at, userId }: LateMove): boolean => {
   const { state, startedBy: starter } = facts[facts.length - 1].values
   if (type === 'start' && state === 'inProgress' && starter === userId) return true
@@ -94,7 +94,7 @@ const isOwn = (facts: readonly TaskFact[], { type, at, userId }: LateMove): bool
   return last.state === 'finished' && last.finishedBy === userId
 }
 
-/** The start that a finish follows: one's own, or that of the user who started the task for all. */
+/** The start that precedes a finish: the user's own, or the start for all assignees. */
 const startFor = (facts: readonly TaskFact[], { at, userId }: LateMove): LateStep | undefined => {
   const since = redone(facts).findLast(({ atMs }) => atMs <= at)?.atMs ?? Number.NEGATIVE_INFINITY
   const late = (facts[facts.length - 1].values.late ?? []).filter(({ type }) => type === 'start')
@@ -107,7 +107,7 @@ const startFor = (facts: readonly TaskFact[], { at, userId }: LateMove): LateSte
     .at(-1)?.step
 }
 
-/** Starts that were in force. */
+/** Starts that took effect. */
 const startsIn = (facts: readonly TaskFact[]): LateStep[] =>
   facts.flatMap(({ values: { startedAt, startedBy: by, startedPlace: place } }, i) => {
     const before = facts[i - 1]?.values

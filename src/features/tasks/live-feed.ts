@@ -14,12 +14,12 @@ import { channelFeed, reachOf } from '../../live/log-feed.ts'
 import { task } from './task.ts'
 import { peopleOf, seesTask, TASK, TASK_STREAMS, type TaskRow, type TaskValues } from './views.ts'
 
-/** Tasks of which it is remembered where they stood, over all organizations that are watched; twice as many at most. */
+/** Tasks whose places are remembered, over all organizations that are watched; twice as many at most. */
 const PLACES_LEAST = 10_000
 
 const TASK_SHAPE = listShape(task.declaration)
 
-/** Tells subscribers of each change of a task that they see or saw until then, as the log has it. */
+/** Reports each change of a task to subscribers who see it or saw it until then, as the log has it. */
 export const taskFeed = (): LiveFeed =>
   channelFeed({
     channel: 'task',
@@ -30,7 +30,7 @@ export const taskFeed = (): LiveFeed =>
     },
   })
 
-/** What decides who sees a task. */
+/** Members that decide who sees a task. */
 type TaskPlace = Pick<TaskValues, 'hubId' | 'teamId' | 'assigneeIds'>
 
 const taskEvent = async (
@@ -46,7 +46,7 @@ const taskEvent = async (
   const before = isGone ? placeOf(data) : event.type === TASK.created ? undefined : await places.before(event)
   const after = isGone ? undefined : placeOf(data)
   places.know(event, after)
-  // What its GET answers depends on the role alone.
+  // The content of its GET depends on the role alone.
   const texts = new Map<string, string>()
   const goneText = JSON.stringify({ _id: id, gone: true })
   return {
@@ -74,13 +74,13 @@ const isShown = ({ wanted, caller }: Watcher, place: TaskPlace | undefined): boo
   return seesHubs(caller, [place.hubId]) && seesTask(caller, place)
 }
 
-/** Undefined for what was erased. */
+/** Undefined for erased values. */
 const placeOf = ({ values }: ResourceData): TaskPlace | undefined => {
   const { hubId, teamId, assigneeIds } = values as Partial<TaskValues>
   return hubId === undefined || assigneeIds === undefined ? undefined : { hubId, teamId, assigneeIds }
 }
 
-/** Where tasks stood before a change: from memory, else from the log. */
+/** Places of tasks before a change: from memory, else from the log. */
 class TaskPlaces {
   private readonly log: Pick<EventLog, 'read'>
   /** By stream. */
@@ -102,7 +102,7 @@ class TaskPlaces {
   }
 }
 
-/** A task has its schema in the OpenAPI document. */
+/** The schema of a task is in the OpenAPI document. */
 const SHOWN: JsonSchema = {
   type: 'object',
   description: 'As `GET /task/{taskId}` answers it to the caller, after the change.',

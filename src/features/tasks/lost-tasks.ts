@@ -17,11 +17,11 @@ import { TASK_STATES, TASKS, type TaskRow } from './views.ts'
 export interface LosersServices {
   log: Pick<EventLog, 'read'>
   tables: Pick<TableStore, 'get'>
-  /** How long after it a task that was taken away is read, and what was done before is taken. */
+  /** Period after the loss of a task in which it can be read, and earlier work is accepted. */
   offlineMaxMs: number
 }
 
-/** A task that a user has no more. */
+/** A task that a user no longer has. */
 export type Lost = Required<HeldSpan> & { _id: string }
 
 const ONE = '/task/{taskId}'
@@ -30,7 +30,7 @@ const CHANGES = [`PUT ${ONE}`, `PATCH ${ONE}`, ...MOVES]
 
 type Serving = LosersServices & { writer: Pick<TaskWriter, 'late'> }
 
-/** A route of one task that also answers those from whom the task was taken, in place of 404. */
+/** A route of one task that also answers former assignees, instead of 404. */
 export const servingLosers = (route: Route, services: Serving): Route => {
   const isRead = route.method === 'GET' && route.path === ONE
   if (!isRead && !CHANGES.includes(`${route.method} ${route.path}`)) return route
@@ -50,7 +50,7 @@ export const servingLosers = (route: Route, services: Serving): Route => {
 
 /**
  * The loss of a task that is not found.
- * @throws the error where the task was never theirs, or is theirs no longer since long
+ * @throws the error if the task was never theirs, or was lost too long ago
  */
 export const lostIn = async (
   error: unknown,
@@ -64,7 +64,7 @@ export const lostIn = async (
   return lost
 }
 
-/** Answer to a user who lost a task, when their work on it does not count. */
+/** Answer to a user who lost a task, if their work on it does not count. */
 export const takenAway = (lost: Lost): Failure => new Failure('taken_away', { extra: { data: shown(lost) } })
 
 const lateReply = async (
@@ -84,7 +84,7 @@ const lateReply = async (
   return { body: { data: { ...shown(lost), state, ...(isOvertaken && { overtaken: true }) } }, wrote }
 }
 
-/** Work that may have been done before the task was lost; undefined for an action of the office. */
+/** Work possibly done before the task was lost; undefined for an action of the office. */
 const workOf = (type: string, body: JsonObject): Work | undefined => {
   const at = timeIn(body)
   const time = at === undefined ? {} : { at }
@@ -94,7 +94,7 @@ const workOf = (type: string, body: JsonObject): Work | undefined => {
   return type === 'fill' && others.length === 0 ? { type, ...time, components } : undefined
 }
 
-/** The loss of a task that the caller has no more. */
+/** The loss of a task that the caller no longer has. */
 const lostBy = async (
   { log, tables, offlineMaxMs }: LosersServices,
   { organizationId, caller, now }: WriteOrigin,

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { TaskState, TaskValues } from './views.ts'
 
-/** One row of the table of moves; `at` is the time at the device, ms since the epoch, where it was said. */
+/** One row of the table of moves; `at` is the time at the device, ms since the epoch, if sent. */
 export type Move =
   | { type: 'assign'; at?: number; assigneeIds?: string[]; teamId?: string | null }
   | { type: 'move'; hubId: string }
@@ -13,7 +13,7 @@ export type Move =
   | { type: 'cancel'; at?: number; reason?: string }
   | { type: 'reopen'; reason?: string }
 
-/** What the state of a task does not allow. */
+/** The state of the task does not allow the move. */
 export class MoveRefused extends Error {
   constructor(
     move: Move['type'] | 'fill',
@@ -54,16 +54,16 @@ export interface MoveContext {
   /** ms since the epoch. */
   now: number
   createdAt: string
-  /** User who moves it; absent where the service does. */
+  /** User who moves it; absent if the service does. */
   userId?: string
-  /** No clock is behind: what was said to be before the move before it was before it. */
+  /** No clock is behind: moves dated before the previous move did precede it. */
   isExact?: boolean
 }
 
 /**
- * The task after a move. The same move again, with its time, changes nothing; one that comes after the office changed the
- * task is judged by its events (late-moves.ts).
- * @throws MoveRefused for what the state does not allow, Failure invalid for a time that cannot be
+ * The task after a move. Repeating a move with the same time changes nothing; one that arrives after the office changed
+ * the task is judged by its events (late-moves.ts).
+ * @throws MoveRefused if the state does not allow it, Failure invalid for an impossible time
  */
 export const decideMove = (task: TaskValues, move: Move, context: MoveContext): TaskValues => {
   if (move.type === 'assign') return assign(task, move, context)
@@ -95,7 +95,7 @@ const assign = (
 export const isNobodys = ({ assigneeIds, teamId }: Pick<TaskValues, 'assigneeIds' | 'teamId'>): boolean =>
   assigneeIds.length === 0 && teamId === undefined
 
-/** Assignees who may not stay are left to the writer, who knows hubs and teams. */
+/** The writer, which knows hubs and teams, removes assignees who may not stay. */
 const moveTo = (task: TaskValues, hubId: string, { now }: MoveContext): TaskValues => {
   if (task.state !== 'new' && task.state !== 'assigned') throw new MoveRefused('move', task.state)
   if (hubId === task.hubId) return task
@@ -103,7 +103,7 @@ const moveTo = (task: TaskValues, hubId: string, { now }: MoveContext): TaskValu
   return { ...task, hubId, state: 'assigned', assignedAt: task.assignedAt ?? formatTime(now) }
 }
 
-/** What was filled in stays; it is to be done anew by those who, as the writer finds, may still have it. */
+/** Filled components stay; the writer determines who may still have the task, to do it again. */
 const reopen = (task: TaskValues, reason: string | undefined, { now }: MoveContext): TaskValues => {
   if (task.state !== 'finished' && task.state !== 'cancelled') throw new MoveRefused('reopen', task.state)
   const { startedAt: _a, startedBy: _b, startedPlace: _c, finishedAt: _d, finishedBy: _e, ...begun } = task
@@ -171,7 +171,7 @@ const AT = { start: 'startedAt', finish: 'finishedAt', cancel: 'cancelledAt' } a
 
 const BY = { start: 'startedBy', finish: 'finishedBy' } as const
 
-/** A device that got no answer sends the same again. */
+/** A device that got no answer resends the same move. */
 const isRepeated = (task: TaskValues, { type, at }: TimedMove, { userId }: MoveContext): boolean => {
   if (at === undefined || task[AT[type]] === undefined) return false
   const by = type === 'cancel' ? undefined : task[BY[type]]
@@ -180,14 +180,14 @@ const isRepeated = (task: TaskValues, { type, at }: TimedMove, { userId }: MoveC
   return (by === undefined || by === userId) && task[AT[type]] === formatTime(isClose ? moment : at)
 }
 
-/** Time of the move that comes before it, ms since the epoch. */
+/** Time of the preceding move, ms since the epoch. */
 const earliest = ({ assignedAt, startedAt }: TaskValues, type: TimedMove['type']): number | undefined => {
   const before = (type === 'start' ? undefined : startedAt) ?? assignedAt
   return before === undefined ? undefined : Date.parse(before)
 }
 
 const timeOf = (task: TaskValues, { type, at }: TimedMove, context: MoveContext): number => {
-  // A device whose clock is ahead keeps nobody from going on: what is done now comes after what it said.
+  // A device clock that is ahead blocks nobody: present moves follow its reported time.
   if (at === undefined) return Math.max(context.now, earliest(task, type) ?? context.now)
   if (type === 'cancel') assertMoment(at, context)
   assertNotAhead(at, context.now)
@@ -205,7 +205,7 @@ const assertMoment = (at: number, { now, createdAt }: MoveContext): void => {
   if (at < Date.parse(createdAt) - BEFORE_CREATION_MS) throw invalid('/at', 'must not be before the task was made')
 }
 
-/** The time of a move; by a clock that is a little behind it comes at the moment of the one before it. @throws MoveRefused */
+/** Time of a move; with a clock slightly behind, the time of the previous move. @throws MoveRefused */
 const momentAfter = (
   atMs: number,
   before: string | undefined,

@@ -10,29 +10,29 @@ import { CLOCKS_MS, MoveRefused } from './moves.ts'
 import { dispatches } from './task-rights.ts'
 import { isOver, type TaskValues } from './views.ts'
 
-/** A change of what is filled in that is no list of values: files are attached so. */
+/** A change of components that is no list of values, such as attaching a file. */
 export type Amendment = (before: TaskValues, flow: FlowContent) => TaskValues
 
-/** Work on a task; `at` is the time at the device where it was said, ms since the epoch. */
+/** Work on a task; `at` is the time at the device if sent, ms since the epoch. */
 export type Work = DoneWork | { type: 'fill'; at?: number; components: JsonObject } | AmendingWork
 
 type DoneWork = { type: 'start' | 'finish'; at?: number; place?: JsonObject; components?: JsonObject }
 type AmendingWork = { type: 'amend'; at?: number; amendment: Amendment }
 
-/** Judges what was done without a connection by the events of the task, of its team and of the user. */
+/** Judges offline work by the events of the task, of its team and of the user. */
 export class OfflineWork {
   private readonly log: Pick<EventLog, 'read'>
   private readonly components: ComponentWrites
   private readonly maxMs: number
 
-  /** @param maxMs how long after it what was done is taken */
+  /** @param maxMs how long offline work is accepted afterwards */
   constructor(log: Pick<EventLog, 'read'>, components: ComponentWrites, maxMs: number) {
     this.log = log
     this.components = components
     this.maxMs = maxMs
   }
 
-  /** The task after work that its user did while it was theirs; undefined for what does not count. @throws Failure invalid */
+  /** The task after work while it was the user's; undefined if the work does not count. @throws Failure invalid */
   async taken(origin: WriteOrigin, id: string, before: TaskValues, work: Work): Promise<TaskValues | undefined> {
     const { at } = work
     if (at === undefined) return undefined
@@ -43,7 +43,7 @@ export class OfflineWork {
     return work.type === 'fill' ? this.components.filled(origin, before, work) : this.amended(origin, before, work)
   }
 
-  /** A task changed by its assignee. @throws MoveRefused for what was not theirs then, or was over */
+  /** A task changed by its assignee. @throws MoveRefused if the task was not theirs then, or was over */
   async assertFillable(origin: WriteOrigin, id: string, before: TaskValues, at: number | undefined): Promise<void> {
     if (dispatches(origin.caller)) return
     const assignedMs = Date.parse(before.assignedAt ?? '')
@@ -61,7 +61,6 @@ export class OfflineWork {
       : new MoveRefused('fill', before.state)
   }
 
-  /** A task after an amendment. */
   async amended({ now }: WriteOrigin, before: TaskValues, { amendment, at }: AmendingWork): Promise<TaskValues> {
     const after = amendment(before, await this.components.flowOf(before))
     return after === before ? before : withFillingTimes(before, after, { now, ...(at !== undefined && { at }) })
@@ -91,7 +90,7 @@ export class OfflineWork {
   }
 }
 
-/** What was so, and who had it. */
+/** Past facts of a task, and who had it. */
 interface Past {
   facts: TaskFact[]
   spans: HeldSpan[]

@@ -15,7 +15,7 @@ import { recurrenceOf, schedule } from './schedule.ts'
 const PREVIEW_MAX = 1_000
 const PREVIEW_DEFAULT = 10
 
-/** Task schedules, what they will make, and many at once. */
+/** Task schedules, previews of their tasks, and bulk creation. */
 export const scheduleRoutes = (services: ResourceServices): Route[] => {
   return [bulkRoute(schedule.writer(services)), previewRoute(services), ...schedule.routes(services)]
 }
@@ -23,7 +23,7 @@ export const scheduleRoutes = (services: ResourceServices): Route[] => {
 const SCHEDULE = createSchema(schedule.declaration)
 const checkSchedule = compileCheck(SCHEDULE)
 
-/** Each is checked by itself, so that one that is wrong leaves the others. */
+/** Each item is validated by itself, so that a faulty one does not affect the others. */
 const bulkSchema = (items?: JsonSchema): JsonSchema => ({
   type: 'object',
   properties: { schedules: bulkItems(items) },

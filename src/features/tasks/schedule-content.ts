@@ -8,7 +8,7 @@ import { fillComponents, sourceOf, sourceRecord } from './components.ts'
 import { assertPlace } from './place.ts'
 
 /**
- * What a schedule says of its tasks can be made now: where a write changes it, it is looked at as a task's own body is.
+ * Checks that a schedule's tasks can be created now: changed content is validated like a task's own body.
  * @throws Failure invalid with the path below `/task`
  */
 export const assertContent = async ({ services, caller, ...write }: WriteContext): Promise<void> => {
@@ -33,7 +33,7 @@ const contentOf = ({ flowId, hubId, teamId, assigneeIds, task }: JsonObject): Js
   return { flowId, hubId, teamId: teamId ?? null, assigneeIds, content }
 }
 
-/** Paths of faults stand below another one. */
+/** Moves the paths of faults below another one. */
 const below = async (root: string, check: () => Promise<void>): Promise<void> => {
   try {
     await check()

@@ -2,7 +2,7 @@ import type { Row, TableDeclaration } from '../../kernel/table.ts'
 
 export const SCHEDULES = 'schedules'
 
-/** When each schedule that is active makes its next task. */
+/** Time of the next task of each active schedule. */
 export const DUE_SCHEDULES: TableDeclaration = { name: 'dueSchedules', version: 1, range: ['makeAt'] }
 
 export interface DueScheduleRow extends Row {

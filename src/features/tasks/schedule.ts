@@ -28,10 +28,10 @@ import { byUser, task } from './task.ts'
 const { flowId: _flowId, externalId: _externalId, window: _window, ...content } = task.declaration.fields
 const minutes = (max: number) => integer({ min: 0, max })
 
-/** A task's body without its flow; its window stands by the due time. */
+/** A task's body without its flow; its window is relative to the due time. */
 const taskContent = object({
   ...content,
-  // A PUT without it leaves it; a create without it is refused where the schedule is kept.
+  // A PUT without it keeps it; a create without it is refused in the schedule's rules.
   hubId: optional(content.hubId),
   window: optional(object({ afterMinutes: integer({ min: -10_080, max: 10_080 }), lengthMinutes: minutes(44_640) })),
   leadMinutes: optional(minutes(44_640)),
@@ -41,7 +41,7 @@ const waiting = dueRows('schedule', DUE_SCHEDULES, (values): Omit<DueScheduleRow
   values.isActive === true && values.nextAt !== undefined ? { makeAt: makeAtOf(values) } : undefined,
 )
 
-/** When the next task of a schedule is made: before it is due by the schedule's lead. */
+/** Creation time of a schedule's next task: its due time minus the schedule's lead. */
 export const makeAtOf = ({ nextAt, task: body }: JsonObject): number =>
   Date.parse(String(nextAt)) - Number((body as JsonObject).leadMinutes ?? 0) * 60_000
 
@@ -51,7 +51,7 @@ const filterOf = (field: string, noun: string): ListFilter => ({
   where: (values) => ({ [field]: values as string[] }),
 })
 
-/** Makes tasks again and again. The tasks are made by reactors/schedules. */
+/** Creates tasks repeatedly. The tasks are created by reactors/schedules. */
 export const schedule = defineResource(
   {
     noun: 'schedule',
@@ -109,7 +109,7 @@ export const schedule = defineResource(
   waiting,
 )
 
-/** People and hub stand apart, so that a deletion takes them out. One that changes or is switched on begins from now. */
+/** Stores people and hub apart, so that deletions remove them. Changed or activated schedules begin now. */
 const kept = ({ values, before, now }: WriteContext): JsonObject => {
   if ((values.rrule === undefined) === (values.repeat === undefined))
     throw invalid('/rrule', 'is required, or repeat in its place')
@@ -147,7 +147,7 @@ const timesOf = ({ rrule, repeat, timeZone: zone, startTime, endTime }: JsonObje
   endTime ?? null,
 ]
 
-/** The next due time after a moment; undefined when there is none. */
+/** Next due time after a moment; undefined if there is none. */
 export const nextDue = (values: JsonObject, afterMs: number): string | undefined =>
   nextAfter(recurrenceOf(values), afterMs)
 

@@ -16,7 +16,7 @@ import { isLate, LATE, OPEN, TASK_STATES, TASKS, type TaskRow } from './views.ts
 
 type Tables = Pick<TableStore, 'find' | 'get' | 'countBy'>
 
-/** Fields of a row by what `groupBy` calls them; a day is worked out. */
+/** Fields of a row by the names in `groupBy`; days are computed. */
 const GROUPS = {
   state: 'state',
   flowId: 'flowId',
@@ -31,12 +31,12 @@ type SummaryQuery = ListQuery & { groupBy: GroupBy }
 
 const SHAPE = listShape(task.declaration)
 const DAY_MS = 86_400_000
-/** Years of four digits: a time beyond them is written with a sign, and sorts before all others. */
+/** Years of four digits: other times are written with a sign, and sort before all others. */
 const FIRST_MS = Date.parse('0000-01-01T00:00:00.000Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 /** Sorts after every time. */
 const AFTER_ALL_TIMES = ':'
-/** Lateness is given to the second, so that requests within one are answered from what was found. */
+/** Lateness has a resolution of a second, so that requests within one share cached results. */
 const SECOND_MS = 1_000
 
 const QUERY = ((): JsonSchema => {
@@ -65,7 +65,7 @@ interface Group {
   late: number
 }
 
-/** How many tasks there are of each state, hub, day, …: of those that the caller sees and the filters leave. */
+/** Number of tasks per state, hub, day, …, among those that the caller sees and the filters select. */
 export const summaryRoute = ({ tables }: { tables: Tables }): Route => {
   const conditionsOf = taskConditions(tables)
   return route<SummaryQuery>({
@@ -126,13 +126,13 @@ const counted = async (counting: Counting, groupBy: GroupBy): Promise<Map<string
   }
   const field = GROUPS[groupBy]
   for (const { value, counts } of await countsOf(counting, conditions, { field })) add(String(value), counts)
-  // Each of these tasks has one state: what is without a team or assignee is counted by that.
+  // Each of these tasks has one state: those without a team or assignee are counted by it.
   if (ABSENT.of.includes(field))
     for (const { counts } of await countsOf(counting, without(conditions, field), { field: 'state' })) add(null, counts)
   return groups
 }
 
-/** All, those that were finished late, and those that are open past their window. */
+/** All tasks, those finished late, and those open past their window. */
 const countsOf = ({ tables, caller, now }: Counting, all: Conditions, grouping: Grouping): Promise<Counted[]> => {
   const timely = (timeliness: string): Conditions => ({ ...all, every: { ...all.every, timeliness: [timeliness] } })
   // Each open task with a window has an end.
@@ -146,7 +146,7 @@ const without = (conditions: Conditions, field: string): Conditions => ({
   every: { ...conditions.every, [ABSENT.field]: [...(conditions.every?.[ABSENT.field] ?? []), field] },
 })
 
-/** What no index can tell is looked at row by row. */
+/** Counts row by row if no index suffices. */
 const walked = async (
   { tables, caller, conditions, now, days }: Counting,
   groupBy: GroupBy,

@@ -22,7 +22,7 @@ import { TASKS, type TaskRow, type TaskValues } from './views.ts'
 
 const { declaration } = task
 
-/** Attaching a file to a task, in one of its components for photos, files and signatures. */
+/** Attaches a file to a task, in one of its components for photos, files and signatures. */
 export const taskUploadRoute = (
   services: ResourceServices & LosersServices,
   writer: TaskWriter,
@@ -73,7 +73,6 @@ const attached = (before: TaskValues, flow: FlowContent, componentId: string, fi
   }
 }
 
-/** A task without a file. */
 const detached = (before: TaskValues, fileId: string): TaskValues => {
   const components = Object.entries(before.components).flatMap(([id, value]) => {
     if (!Array.isArray(value) || !value.includes(fileId)) return [[id, value] as const]
@@ -83,7 +82,7 @@ const detached = (before: TaskValues, fileId: string): TaskValues => {
   return { ...before, components: Object.fromEntries(components) }
 }
 
-/** Files of tasks, for reading and deleting them by their own ids. */
+/** Files of tasks, read and deleted by their own ids. */
 export const taskFiles = (services: Pick<ResourceServices, 'tables'>, writer: TaskWriter): FileHolders => ({
   permissions: declaration.permissions,
   find: async (caller: UserCaller, fileId) => {

@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { type TaskValues, withoutInternal } from './views.ts'
 
-/** Whether somebody may change every task of their hubs; the service itself may. */
+/** Whether the caller may change every task of their hubs; the service itself may. */
 export const dispatches = (caller: UserCaller | undefined): boolean =>
   caller === undefined || caller.permissions.has('dispatch/task')
 

@@ -19,7 +19,7 @@ export const assertWindow = (window: Json | undefined): void => {
   if (new Date(from).getTime() > new Date(to).getTime()) throw invalid('/window/to', 'must not be before from')
 }
 
-/** What a PUT may leave out, and so empties. */
+/** Components that a PUT may leave out, which empties them. */
 export const writableIn = (flow: FlowContent): string[] =>
   componentsOf(flow).flatMap(({ id, readOnly }) => (readOnly === true ? [] : [id]))
 

@@ -35,21 +35,21 @@ import { actorOf, isOver, type TaskValues, withoutInternal } from './views.ts'
 
 const checkWhole = compileCheck(valuesSchema(task.declaration))
 
-/** Values that the service adds to the body of a task that it makes. */
+/** Values that the service adds to the body of a task that it creates. */
 export interface TaskExtra {
   scheduleId?: string
   dueAt?: string
   routingResultId?: string
 }
 
-/** The writes of tasks. Without a caller the service itself writes: schedules, automations, imports. */
+/** Writes of tasks. Without a caller the service itself writes: schedules, automations, imports. */
 export class TaskWriter implements ResourceWrites {
   private readonly services: ResourceServices
   private readonly writer: ResourceWriter
   private readonly components: ComponentWrites
   private readonly offline: OfflineWork
 
-  /** @param offlineMaxMs how long after it what was done without a connection is taken */
+  /** @param offlineMaxMs how long offline work is accepted afterwards */
   constructor(services: ResourceServices, offlineMaxMs = 0) {
     this.services = services
     this.writer = task.writer(services)
@@ -73,7 +73,7 @@ export class TaskWriter implements ResourceWrites {
     const dataSource = sourceOf(body.dataSource)
     const found = await this.components.filledFrom(organizationId, flow, dataSource)
     const sent = { ...found, ...((body.components ?? {}) as JsonObject) }
-    // What the record says may stand where clients may not write.
+    // Values of the record may fill components that clients cannot write.
     const { values: base } = await fillComponents(tables, organizationId, flow, defaultComponents(flow), found, true)
     const isService = origin.caller === undefined
     const { values, faults } = await fillComponents(tables, organizationId, flow, base, sent, isService)
@@ -99,7 +99,7 @@ export class TaskWriter implements ResourceWrites {
     return { body: whole, extra: joined(own, extra as JsonObject) }
   }
 
-  /** Hub, team and assignees change as `move` and `assign` change them. @throws Failure as `create`, conflict, stale_version */
+  /** Changes hub, team and assignees like `move` and `assign`. @throws Failure as `create`, conflict, stale_version */
   change(origin: WriteOrigin, change: Change): Promise<Written> {
     return this.update(origin, change.id, (before) => this.changed(origin, before, change), change.expectedVersion)
   }
@@ -111,7 +111,7 @@ export class TaskWriter implements ResourceWrites {
 
   /**
    * Moves by the task's assignee, now or before it was changed.
-   * @throws Failure conflict with the task as it is, invalid, forbidden
+   * @throws Failure conflict with the present task, invalid, forbidden
    */
   move(origin: WriteOrigin, id: string, createdAt: string, move: Move, components: JsonObject = {}): Promise<Written> {
     if (move.type === 'assign' || move.type === 'move' || move.type === 'reopen') assertDispatches(origin)
@@ -131,7 +131,7 @@ export class TaskWriter implements ResourceWrites {
     })
   }
 
-  /** Gives a task of a plan to its route's driver; a team without the driver has it no longer. */
+  /** Assigns a planned task to its route's driver, and removes a team without the driver. */
   route(origin: WriteOrigin, id: string, userId: string, routingResultId: string): Promise<Written> {
     return this.update(origin, id, async (before) => {
       const { organizationId, now } = origin
@@ -145,8 +145,8 @@ export class TaskWriter implements ResourceWrites {
   }
 
   /**
-   * Takes what was done with a task by a user who has it no more, and need not see it.
-   * @throws the refusal for what does not count
+   * Accepts work of a user who no longer has the task, and need not see it.
+   * @throws the refusal if the work does not count
    */
   late(origin: WriteOrigin, id: string, work: Work, refusal: Error, expectedVersion?: number): Promise<Written> {
     if (work.at !== undefined) assertNotAhead(work.at, origin.now)
@@ -158,7 +158,7 @@ export class TaskWriter implements ResourceWrites {
     return this.update(asService(origin), id, next, expectedVersion)
   }
 
-  /** Changes what an assignee may change, as the task's flow says: files are attached this way. */
+  /** Changes values that an assignee may change, according to the task's flow: files are attached this way. */
   amend(origin: WriteOrigin, id: string, amendment: Amendment, at?: number): Promise<Written> {
     if (at !== undefined) assertNotAhead(at, origin.now)
     return this.update(origin, id, async (before) => {
@@ -168,7 +168,7 @@ export class TaskWriter implements ResourceWrites {
     })
   }
 
-  /** Writes components of a task, also those that clients may not. */
+  /** Writes components of a task, including those that clients cannot write. */
   fill(origin: WriteOrigin, id: string, components: JsonObject): Promise<Written> {
     return this.update(origin, id, (before) => this.components.filled(origin, before, { components }))
   }
@@ -244,7 +244,7 @@ export class TaskWriter implements ResourceWrites {
     return this.settled(origin, before, assigned)
   }
 
-  /** A task after a move: assignees who may not have it any more go, and a new one who may not is refused. */
+  /** A task after a move: assignees no longer allowed are removed, and a new one who is not allowed is refused. */
   private async settled(origin: WriteOrigin, before: TaskValues, next: TaskValues): Promise<TaskValues> {
     const { organizationId } = origin
     const isSame = next.teamId === before.teamId && isDeepStrictEqual(next.assigneeIds, before.assigneeIds)
@@ -257,7 +257,7 @@ export class TaskWriter implements ResourceWrites {
   }
 }
 
-/** The task after a move, or why its state does not allow it. */
+/** The task after a move, or the reason why its state does not allow it. */
 const attempted = (before: TaskValues, move: Move, context: MoveContext): TaskValues | MoveRefused => {
   try {
     return decideMove(before, move, context)

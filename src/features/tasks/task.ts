@@ -59,7 +59,7 @@ const values: Field = {
   },
 }
 
-/** What a task may be without. */
+/** Members that a task may lack. */
 export const ABSENT = {
   field: 'absent',
   of: [
@@ -81,7 +81,7 @@ const absentIn = (values: JsonObject): JsonObject => ({
   [ABSENT.field]: ABSENT.of.filter((name) => isAbsent(values[name])),
 })
 
-/** A filter whose condition is made of the whole question (api.ts). */
+/** A filter whose condition depends on the whole query (api.ts). */
 const elsewhere = (schema: ListFilter['schema']): ListFilter => ({ schema, where: () => ({}) })
 
 const equal =
@@ -99,7 +99,7 @@ export const byUser = (field: string, description: string): ListFilter => ({
 
 const TIME = { type: 'string', maxLength: 40 }
 
-/** Something to be done, made from a flow. Its moves are in moves.ts, its writes in task-writer.ts. */
+/** A task, created from a flow. Its moves are in moves.ts, its writes in task-writer.ts. */
 export const task = defineResource({
   noun: 'task',
   plural: TASKS,
@@ -255,7 +255,7 @@ export const task = defineResource({
   },
 })
 
-/** A user or team that is deleted may leave nobody: an assigned task is new again then. */
+/** Deleting a user or team may leave no assignee: an assigned task becomes new again. */
 const withState = (values: JsonObject): JsonObject => {
   if (values.state !== 'assigned' || !isNobodys(values as unknown as TaskValues)) return values
   const { assignedAt: _assignedAt, ...others } = values
@@ -279,7 +279,7 @@ const derivedOf = (values: JsonObject): JsonObject => {
   }
 }
 
-/** A task is late that was finished after its window, or is open past it. */
+/** A task is late if it was finished after its window, or is open past it. */
 const lateness = ({ state, window, finishedAt }: TaskValues): JsonObject => {
   if (window === undefined || state === 'cancelled') return {}
   if (state !== 'finished') return { timeliness: OPEN, openUntil: window.to }

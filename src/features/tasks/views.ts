@@ -13,7 +13,7 @@ export type TaskState = 'new' | 'assigned' | 'inProgress' | 'finished' | 'cancel
 
 export const TASK_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress', 'finished', 'cancelled']
 
-/** Those of a task that is not over. */
+/** States of a task that is not over. */
 export const OPEN_STATES: readonly TaskState[] = ['new', 'assigned', 'inProgress']
 
 export interface Actor {
@@ -21,23 +21,23 @@ export interface Actor {
   id: string
 }
 
-/** Actor of an event, as its metadata says. */
+/** Actor of an event, from its metadata. */
 export const actorOf = (actor = 'service'): Actor => {
   const colon = actor.indexOf(':')
   return colon < 0 ? { type: actor, id: '' } : { type: actor.slice(0, colon), id: actor.slice(colon + 1) }
 }
 
-/** Work done without a connection that left a change in force. */
+/** Offline work that left a change in force. */
 export interface LateStep {
   type: 'start' | 'finish'
-  /** At the device. */
+  /** Time at the device. */
   at: string
-  /** The user who did it. */
+  /** User who did it. */
   by: string
   place?: JsonObject
 }
 
-/** What the events of a task hold. */
+/** Values in the events of a task. */
 export interface TaskValues {
   flowId: string
   flowVersion: number
@@ -46,7 +46,7 @@ export interface TaskValues {
   teamId?: string
   assigneeIds: string[]
   components: JsonObject
-  /** Files attached in its components. */
+  /** Files attached to its components. */
   files?: AttachedFile[]
   dataSource?: { dataTypeId: string; dataId: string }
   window?: { from: string; to: string }
@@ -56,7 +56,7 @@ export interface TaskValues {
   createdBy: Actor
   assignedAt?: string
   startedAt?: string
-  /** The user who did; absent where the service did, and in what the version before wrote. */
+  /** User who started it; absent if the service did, and in events of the previous version. */
   startedBy?: string
   startedPlace?: JsonObject
   finishedAt?: string
@@ -65,23 +65,23 @@ export interface TaskValues {
   cancelledAt?: string
   cancelReason?: string
   reopenReason?: string
-  /** Steps that came late and left a change in force, in the order in which they came. */
+  /** Steps that arrived late and left a change in force, in order of arrival. */
   late?: LateStep[]
-  /** Revisions of changes that were after what came late. */
+  /** Revisions of changes that took effect after a late step. */
   overtaken?: number[]
-  /** When it was last given to others while it was under way, where that was said. */
+  /** Time of the last handover while it was in progress, if sent. */
   handedAt?: string
-  /** When each component was last written, at the device, ms since the epoch. */
+  /** Last write of each component, at the device, ms since the epoch. */
   filledAtMs?: { [componentId: string]: number }
   dueAt?: string
   scheduleId?: string
   routingResultId?: string
 }
 
-/** What the service keeps of a task for itself, beside its files. */
+/** Members that the service stores for itself, besides the files. */
 export const TASK_INTERNAL = ['late', 'overtaken', 'handedAt', 'filledAtMs'] as const
 
-/** A row, or values, without what the service keeps for itself. */
+/** A row, or values, without the service's own members. */
 export const withoutInternal = <R extends object>(row: R): Omit<R, (typeof TASK_INTERNAL)[number]> => {
   const { late: _late, overtaken: _overtaken, handedAt: _handed, filledAtMs: _filled, ...shown } = row as R & TaskValues
   return shown as unknown as Omit<R, (typeof TASK_INTERNAL)[number]>
@@ -94,7 +94,7 @@ export interface TaskRow extends Row, TaskValues {
   createdAt: string
 }
 
-/** By what a task with a window is found: finished after it, or not over. */
+/** Terms of tasks with a window: finished after it, or not over. */
 export const LATE = 'late'
 export const OPEN = 'open'
 
@@ -108,11 +108,11 @@ export const isOver = ({ state }: Pick<TaskValues, 'state'>): boolean => state =
 
 type TaskPeople = Pick<TaskValues, 'assigneeIds' | 'teamId'>
 
-/** Users and the team that a task is assigned to. */
+/** Users and team to whom a task is assigned. */
 export const peopleOf = ({ assigneeIds, teamId }: TaskPeople): string[] =>
   teamId === undefined ? assigneeIds : [...assigneeIds, teamId]
 
-/** Dispatchers see every task of their hubs, others what is assigned to them or to a team of theirs. */
+/** Dispatchers see every task of their hubs, others only tasks assigned to them or to one of their teams. */
 export const TASK_AUDIENCE: Audience = {
   field: 'people',
   keys: ({ permissions, userId, teamIds }) => (permissions.has('dispatch/task') ? undefined : [userId, ...teamIds]),

@@ -1,17 +1,17 @@
 const DAY_MS = 86_400_000
-/** A window over more days is found under this name. */
+/** Longer windows, in days, are found under the name `LONG`. */
 const DAYS_MAX = 31
 const LONG = 'long'
-/** A question over more days is answered by the bounds alone. */
+/** Queries over more days use the bounds alone. */
 const ASKED_DAYS_MAX = 92
 
-/** The days (UTC) of a window: what a question about some days is narrowed down by. */
+/** The days (UTC) of a window, by which queries over some days are narrowed down. */
 export const daysOf = (from: string, to: string): string[] => {
   const days = daysBetween(Date.parse(from), Date.parse(to), DAYS_MAX)
   return days ?? [LONG]
 }
 
-/** Names of days that a window between the bounds may have; undefined where they say too little. */
+/** Names of days that a window between the bounds may have; undefined if they are too wide or missing. */
 export const daysAsked = (fromMs: number | undefined, toMs: number | undefined): string[] | undefined => {
   if (fromMs === undefined || toMs === undefined) return undefined
   const days = daysBetween(fromMs, toMs, ASKED_DAYS_MAX)

@@ -15,7 +15,7 @@ export interface TrackerApiServices extends ResourceServices {
   partitions: number
 }
 
-/** Trackers, with their status as it is now, and the keys of gateways. */
+/** Trackers, with their present status, and the keys of gateways. */
 export const trackerRoutes = (services: TrackerApiServices): Route[] => {
   const { writer, ages, tables, partitions } = services
   return [

@@ -1,11 +1,11 @@
 import type { TrackerValues } from './events.ts'
 import type { KnownTracker, TrackerName, TrackerRefusal } from './views.ts'
 
-/** The hub of a tracker that says so itself; a phone's are those of its user. */
+/** Hub of a tracker that has its own; phones have those of their users. */
 export const ownHub = ({ kind, hubId }: TrackerValues): KnownTracker['hub'] =>
   kind === 'phone' ? undefined : { hubId }
 
-/** A tracker's or user's credential speaks for its own tracker alone. */
+/** A tracker's or user's credential is valid only for its own tracker. */
 export const ownOrForbidden = (
   own: KnownTracker,
   trackerId: string | undefined,
@@ -16,6 +16,6 @@ export const ownOrForbidden = (
   return externalId === undefined || externalId === own.externalId ? own : 'forbidden_tracker'
 }
 
-/** A point that carries both names must mean one tracker. */
+/** A point with both names must mean one tracker. */
 export const agreed = (tracker: KnownTracker, { externalId }: TrackerName): KnownTracker | TrackerRefusal =>
   externalId === undefined || externalId === tracker.externalId ? tracker : 'invalid'

@@ -10,14 +10,13 @@ import { makeDeviceKey } from './device-key.ts'
 import { ingestKeyRows, trackerRows } from './tracker-rows.ts'
 import { EXTERNAL_ID_LENGTH_MAX, INGEST_KEYS_TABLE, TRACKERS_TABLE } from './views.ts'
 
-/** The id of the tracker that an organization calls so: it never changes. */
+/** Id of the tracker with that name in an organization: it never changes. */
 export const trackerIdOf = (organizationId: string, externalId: string): string =>
   idFrom('tracker', organizationId, externalId)
 
-/** The id of a user's phone tracker. */
 export const phoneTrackerIdOf = (userId: string): string => idFrom('phone', userId)
 
-/** A credential that is shown once, and the hash that is kept of it. */
+/** A credential that is shown once, and its stored hash. */
 const keyAs = (member: string): ToldOnce => ({
   member,
   example: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a.<secret>',
@@ -29,7 +28,7 @@ const keyAs = (member: string): ToldOnce => ({
 
 const keyHash = optional(text({ max: 100 }))
 
-/** What sends points: a device with a key of its own, a vehicle's tracker of a fleet, or a user's phone. */
+/** Source of points: a device with its own key, a vehicle's tracker of a fleet, or a user's phone. */
 export const tracker = defineResource(
   {
     noun: 'tracker',
@@ -111,7 +110,7 @@ export const tracker = defineResource(
   trackerRows,
 )
 
-/** With it a gateway sends the points of a fleet. It is made, listed and deleted, never changed. */
+/** Key with which a gateway sends the points of a fleet. It is created, listed and deleted, never changed. */
 export const ingestKey = defineResource(
   {
     noun: 'ingestKey',
@@ -134,13 +133,13 @@ export const ingestKey = defineResource(
   ingestKeyRows,
 )
 
-/** @throws Failure invalid for an id that the service derives, a team of another hub, a phone that would become another one, a hub that the caller lacks. */
+/** @throws Failure invalid for a derived id, a team of another hub, another phone, or a hub that the caller lacks. */
 const checkTracker = async (write: WriteContext): Promise<void> => {
   const { services, caller, organizationId, id, values, before } = write
   const { tables } = services
   if (caller === undefined) return
   const { hubId, teamId, userId, kind } = values
-  // Under the id that follows from another user, it would be taken for that user's phone.
+  // With an id derived from another user, it would be taken for that user's phone.
   if (before === undefined && values.externalId === undefined && isDerived(id))
     throw invalid('/_id', 'must not be a UUID of version 5: the service makes those')
   const isPhone = kind === 'phone' || before?.kind === 'phone'

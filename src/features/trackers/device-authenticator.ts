@@ -15,12 +15,12 @@ type Kind = DeviceKeyRow['kind']
 const TABLES: { [kind in Kind]: string } = { tracker: DEVICE_KEYS.name, ingestKey: GATEWAY_KEYS.name }
 const KINDS = Object.keys(TABLES) as Kind[]
 
-/** Knows device and ingest keys: from the table, and from the log where that is ahead of the table. */
+/** Verifies device and ingest keys: from the table, and from the log if that is ahead of the table. */
 export class DeviceAuthenticator {
   private readonly tables: Pick<TableStore, 'get'>
   private readonly keyring: Keyring
   private readonly rows = new Map<string, DeviceKeyRow>()
-  /** What the log said last of a key, null for deleted; the table may not have it yet. */
+  /** Last logged state of keys, null for deleted; the table may not have it yet. */
   private readonly changed = new Map<string, DeviceKeyRow | null>()
 
   constructor(tables: Pick<TableStore, 'get'>, keyring: Keyring) {
@@ -39,12 +39,12 @@ export class DeviceAuthenticator {
     if (key === undefined) throw new Failure('unauthenticated')
     // An unknown id costs the same hash as a wrong secret.
     const hash = hashOf(this.keyring, key.id, key.secret)
-    // A tracker and an ingest key, of two organizations perhaps, can have one id: the secret says which is meant.
+    // A tracker and an ingest key, possibly of two organizations, can share an id: the secret distinguishes them.
     for await (const row of this.rowsOf(key.id)) if (isSame(hash, row.keyHash)) return callerOf(key.id, row)
     throw new Failure('unauthenticated')
   }
 
-  /** The log has another key of that kind for the id, or none. */
+  /** Notes that the log has another key of that kind for the id, or none. */
   note(kind: Kind, id: string, row: DeviceKeyRow | null): void {
     const name = nameOf(kind, id)
     this.rows.delete(name)
@@ -53,7 +53,7 @@ export class DeviceAuthenticator {
     if (this.changed.size > CHANGED_MAX) this.changed.delete(this.changed.keys().next().value as string)
   }
 
-  /** What is remembered comes first: most keys cost no look into a table. */
+  /** Cached keys come first: most need no query of a table. */
   private async *rowsOf(id: string): AsyncGenerator<DeviceKeyRow> {
     const known = KINDS.map((kind) => this.knownRow(kind, id))
     for (const row of known) if (row != null) yield row
@@ -63,7 +63,7 @@ export class DeviceAuthenticator {
     }
   }
 
-  /** Undefined where the table has to say; null where the log says that there is none. */
+  /** Undefined if the table decides; null if the log says that there is none. */
   private knownRow(kind: Kind, id: string): DeviceKeyRow | null | undefined {
     const name = nameOf(kind, id)
     const noted = this.changed.get(name)

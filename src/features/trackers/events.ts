@@ -1,13 +1,13 @@
 import { eventTypes, type ResourceData } from '../../kit/commands/declared-event.ts'
 
-/** Streams `tracker-<id>`: created, changed (a new device key too) and deleted; made anew it goes on in the same stream. */
+/** Streams `tracker-<id>`: created, changed (also by a new device key), deleted; recreation continues the stream. */
 export const TRACKER = eventTypes('tracker')
 export const TRACKER_STREAMS = 'tracker-'
 /** Streams `ingestKey-<id>`. */
 export const INGEST_KEY = eventTypes('ingestKey')
 export const INGEST_KEY_STREAMS = 'ingestKey-'
 
-/** What the data of every event of a tracker says; `keyHash` never leaves the service. */
+/** Values in every event of a tracker; `keyHash` never leaves the service. */
 export interface TrackerValues {
   name: string
   kind: 'phone' | 'vehicle' | 'device'
@@ -17,7 +17,7 @@ export interface TrackerValues {
   hubId?: string
   teamId?: string
   keyHash?: string
-  /** A phone that is called as its user is, until somebody names it. */
+  /** A phone with its user's name, until somebody renames it. */
   isNamedAfterUser?: boolean
 }
 

@@ -29,30 +29,30 @@ export interface KnownTrackersOptions {
   writer: TrackerWriter
   clock: Clock
   partitionOf: (trackerId: string) => number
-  /** Trackers kept in memory. */
+  /** Most trackers kept in memory. */
   trackersMax?: number
 }
 
 const TRACKERS_MAX = 500_000
-/** What the log said that the table may not have yet, at most. */
+/** Most logged changes kept because the table may not have them yet. */
 const NOTED_MAX = 10_000
 const LOOKUP_IDS = 100
-/** Trackers made at the same time: enough that the log's latency does not limit them. */
+/** Trackers created concurrently: enough that the log's latency does not limit them. */
 const CREATIONS_MAX = 512
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /**
- * Which tracker a point is of. What was met once is answered from memory; the rest is looked up in the table, and made
- * where the credential allows it: thousands of unknown ids in one frame are a fleet's normal first minute.
+ * Resolves the trackers of points. Known ones are answered from memory; the rest is looked up in the table, and created
+ * if the credential allows it: thousands of unknown ids in one frame are normal in a fleet's first minute.
  */
 export class KnownTrackers implements TrackerResolver {
   private readonly options: KnownTrackersOptions
   private readonly byId = new Map<string, KnownTracker>()
   private readonly byExternalId = new Map<string, Map<string, KnownTracker>>()
   private readonly phones = new Map<string, KnownTracker>()
-  /** Deleted according to the log, with the revision that says so; the table may still have their rows. */
+  /** Deleted according to the log, with the revision of the deletion; the table may still have their rows. */
   private readonly deleted = new Map<string, number>()
-  /** Hubs that the log gave to trackers last; the table may still have those before. */
+  /** Last logged hubs of trackers; the table may still have the previous ones. */
   private readonly written = new Map<string, KnownTracker['hub']>()
   private readonly making = new Map<string, Promise<KnownTracker | TrackerRefusal>>()
 
@@ -100,7 +100,7 @@ export class KnownTrackers implements TrackerResolver {
     return this.options.writer.listed()
   }
 
-  /** The log has that the tracker was deleted: no point of it is taken, whatever the table still says. */
+  /** Notes a logged deletion: no more points of the tracker are accepted, whatever the table still has. */
   noteDeleted(organizationId: string, trackerId: string, revision: number): void {
     this.forget(trackerId, organizationId)
     this.deleted.delete(trackerId)
@@ -108,7 +108,7 @@ export class KnownTrackers implements TrackerResolver {
     if (this.deleted.size > NOTED_MAX) this.deleted.delete(this.deleted.keys().next().value as string)
   }
 
-  /** The log has that the tracker was made or changed. */
+  /** Notes that the log has a created or changed tracker. */
   noteWritten(trackerId: string, values: TrackerValues): void {
     this.deleted.delete(trackerId)
     const hub = ownHub(values)
@@ -146,7 +146,7 @@ export class KnownTrackers implements TrackerResolver {
     return tracker
   }
 
-  /** A phone is called as its user is. */
+  /** A phone gets its user's name. */
   private async makePhone(caller: UserCaller, id: string): Promise<KnownTracker | TrackerRefusal> {
     const { organizationId, userId } = caller
     const [user] = await this.options.tables.getMany<TrackerUserRow>(TRACKER_USERS.name, organizationId, [userId])
@@ -155,7 +155,7 @@ export class KnownTrackers implements TrackerResolver {
     return this.make(organizationId, id, values, this.originOf(caller))
   }
 
-  /** Adds what memory or the table knows of the ids. */
+  /** Adds trackers known to memory or the table. */
   private async lookUp(
     organizationId: string,
     ids: readonly string[],
@@ -178,7 +178,7 @@ export class KnownTrackers implements TrackerResolver {
     }
   }
 
-  /** The key of a hub speaks for the trackers of that hub alone; of phones the table knows the hubs, which are their users'. */
+  /** A hub's key is valid only for that hub's trackers; the table has the hubs of phones, those of their users. */
   private async refuseOtherHubs(
     organizationId: string,
     hubId: string,
@@ -226,7 +226,7 @@ export class KnownTrackers implements TrackerResolver {
     })
   }
 
-  /** Frames of several connections that name one new tracker make it once. */
+  /** Frames of several connections that name one new tracker create it once. */
   private make(
     organizationId: string,
     id: string,
@@ -253,7 +253,7 @@ export class KnownTrackers implements TrackerResolver {
   ): Promise<KnownTracker | TrackerRefusal> {
     const made = await this.options.writer.ensure(organizationId, id, values, origin)
     if (typeof made === 'string') return made
-    // The log may have told meanwhile that it was deleted again.
+    // The log may have reported its deletion meanwhile.
     if ((this.deleted.get(id) ?? -1) >= made.version) return 'unknown_tracker'
     this.deleted.delete(id)
     return this.remember(organizationId, id, made.values)

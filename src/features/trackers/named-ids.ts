@@ -2,7 +2,7 @@ import { breathe } from '../../kernel/breath.ts'
 import { trackerIdOf } from './declaration.ts'
 import type { TrackerName } from './views.ts'
 
-/** The ids that trackers of these names have or would have. Some thousands of hashes take a while, which others get in between. */
+/** Present or future ids of named trackers. Some thousands of hashes take a while, so others get turns in between. */
 export const idsOf = async (organizationId: string, names: readonly TrackerName[]): Promise<string[]> => {
   const ids: string[] = []
   for (const name of names) {
@@ -13,6 +13,6 @@ export const idsOf = async (organizationId: string, names: readonly TrackerName[
   return ids
 }
 
-/** By its id in any case, or by what the organization calls it. */
+/** By its id in any case, or by the organization's name for it. */
 const idOf = (organizationId: string, { trackerId, externalId }: TrackerName): string =>
   trackerId !== undefined ? trackerId.toLowerCase() : trackerIdOf(organizationId, externalId ?? '')

@@ -4,12 +4,12 @@ import type { Logger } from '../../kernel/logger.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 import { TRACKERS_TABLE } from './views.ts'
 
-/** Points of devices that were refused for good, by tracker. Written at once, not by a projection: the log never had them. */
+/** Points refused for good, by tracker. Written directly, not by a projection: the log never had them. */
 const REJECTED_POINTS: TableDeclaration = { name: 'rejected-points', version: 1, lives: 'row' }
 
 type RejectedRow = Row & { count: number; lastAt: number; lastCode: string }
 
-/** As a tracker shows them. */
+/** Members of a tracker's answer. */
 export interface RejectedPoints {
   count: number
   lastAt: string
@@ -26,7 +26,7 @@ export interface RejectedPointsOptions {
   logger: Logger
 }
 
-/** Counts them. Processes that count for one tracker at the same moment may lose some of each other's. */
+/** Counts refused points. Processes that count for one tracker at the same moment may lose some. */
 export class RejectedPointCounts {
   private readonly options: RejectedPointsOptions
   private waiting = new Map<string, { organizationId: string; count: number; code: string }>()
@@ -36,7 +36,7 @@ export class RejectedPointCounts {
     this.options = options
   }
 
-  /** Resolves when it is written, or cannot be: nothing else depends on it. */
+  /** Resolves when it is written or has failed: nothing else depends on it. */
   async note(organizationId: string, trackerId: string, count: number, code: string): Promise<void> {
     const before = this.waiting.get(trackerId)
     if (before === undefined && this.waiting.size >= WAITING_MAX) return
@@ -78,7 +78,7 @@ export class RejectedPointCounts {
   }
 }
 
-/** In the order of the trackers; undefined where none was refused. */
+/** In the order of the trackers; undefined if none was refused. */
 export const rejectedPointsOf = async (
   tables: Pick<TableStore, 'declare' | 'getMany'>,
   trackerIds: readonly string[],

@@ -3,13 +3,13 @@ import type { LastSeen } from '../locations/views.ts'
 
 export type TrackerStatus = 'online' | 'stale' | 'offline'
 
-/** Ages of the last sight above which a tracker is stale and offline, ms. */
+/** Ages of the last sighting above which a tracker is stale and offline, ms. */
 export interface StatusAges {
   staleAfterMs: number
   offlineAfterMs: number
 }
 
-/** Rows with `lastSeenAt` and `status` as they are now. */
+/** Rows with their present `lastSeenAt` and `status`. */
 export const withStatus = async (
   lastSeen: LastSeen,
   ages: StatusAges,
@@ -28,7 +28,7 @@ export const withStatus = async (
   }))
 }
 
-/** Never seen is offline. */
+/** Trackers never seen are offline. */
 export const statusAt = (lastSeenAt: number | undefined, now: number, ages: StatusAges): TrackerStatus => {
   if (lastSeenAt === undefined || now - lastSeenAt > ages.offlineAfterMs) return 'offline'
   return now - lastSeenAt > ages.staleAfterMs ? 'stale' : 'online'

@@ -19,7 +19,7 @@ import {
 
 const USER = eventTypes('user')
 
-/** Trackers with the hubs whose users see them, and their keys. The hubs of users are kept beside: phones have them. */
+/** Trackers with the hubs whose users see them, and their keys. Hubs of users are stored too, for their phones. */
 export const trackerRows = (plain: RowSource): RowSource => ({
   tables: [...plain.tables, TRACKER_USERS, USER_PHONES, DEVICE_KEYS],
   prefixes: [...plain.prefixes, 'user-'],
@@ -48,7 +48,7 @@ export const trackerRows = (plain: RowSource): RowSource => ({
   },
 })
 
-/** The phone's owner is known until it is erased: the event that says so has no values. */
+/** The phone's owner is known until it is erased: the deletion event has no values. */
 const keepPhone = async (
   rows: Rows,
   type: string,
@@ -64,7 +64,6 @@ const keepPhone = async (
     rows.put(name, organizationId, `${userId}.${trackerId}`, { userId, trackerId } satisfies UserPhoneRow)
 }
 
-/** Ingest keys and their credentials. */
 export const ingestKeyRows = (plain: RowSource): RowSource => ({
   ...plain,
   tables: [...plain.tables, GATEWAY_KEYS],
@@ -84,7 +83,7 @@ export const ingestKeyRows = (plain: RowSource): RowSource => ({
   },
 })
 
-/** A tracker with what follows from its user: a phone has the user's hubs alone, and the name until it gets one. */
+/** A tracker with values derived from its user: a phone has only the user's hubs, and the user's name until renamed. */
 const withUser = (row: TrackerRow, user: TrackerUserRow | undefined): TrackerRow => {
   const { userHubIds: _before, ...own } = row
   const { kind, userId, hubId } = row

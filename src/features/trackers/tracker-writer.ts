@@ -22,7 +22,7 @@ const TRIES = 5
 const FORGET_TIMEOUT_MS = 2_000
 const LISTED_TIMEOUT_MS = 10_000
 
-/** What follows a tracker's deletion: it is said in the tracker's partition, and its last position is forgotten. */
+/** Effects of a tracker's deletion: it is announced in the tracker's partition, and its last position is removed. */
 export const forgotten = (trackerId: string, partitions: number): Settlement[] => {
   const partition = partitionOf(trackerId, partitions)
   return [
@@ -40,11 +40,11 @@ export interface TrackerWriterServices extends ResourceServices {
   settle: Settle
 }
 
-/** The writes of trackers: by users through the API, and by the service for unknown external ids and for phones. */
+/** Writes of trackers: by users through the API, and by the service for unknown external ids and for phones. */
 export class TrackerWriter implements ResourceWrites {
   private readonly resource: ResourceWriter
   private readonly services: TrackerWriterServices
-  /** Position of the last tracker that was made for a point. */
+  /** Log position of the last tracker that was created for a point. */
   private ensuredAt = -1
 
   constructor(services: TrackerWriterServices) {
@@ -61,7 +61,7 @@ export class TrackerWriter implements ResourceWrites {
     return this.resource.create(origin, body)
   }
 
-  /** A phone is called as its user is until it is named otherwise. */
+  /** A phone has its user's name until it is renamed. */
   async change(origin: WriteOrigin, change: Change): Promise<Written> {
     const row = await this.services.tables.get<TrackerRow>(TRACKERS_TABLE, origin.organizationId, change.id)
     if (row === undefined || !isNamedAfterUser(row)) return this.resource.change(origin, change)
@@ -74,7 +74,7 @@ export class TrackerWriter implements ResourceWrites {
     return this.resource.delete(origin, deletion)
   }
 
-  /** Makes the tracker unless it is there; answers it as it then is, and how many events say so. @throws Failure engine_down. */
+  /** Creates the tracker unless it exists; returns it and its number of events. @throws Failure engine_down. */
   async ensure(
     organizationId: string,
     id: string,
@@ -109,7 +109,7 @@ export class TrackerWriter implements ResourceWrites {
     throw new Failure('engine_down', { message: 'A tracker could not be made in five tries.' })
   }
 
-  /** Resolves when lists have every tracker that was made for a point up to now; after 10 s, or while the tables are down, all the same. */
+  /** Resolves when lists have all trackers created for points so far; also after 10 s, or while the tables are down. */
   async listed(): Promise<void> {
     const wrote = { position: this.ensuredAt, types: [TRACKER.created] }
     await this.services.settle(wrote, LISTED_TIMEOUT_MS).catch(() => false)
@@ -120,7 +120,7 @@ export class TrackerWriter implements ResourceWrites {
     if (write.before === undefined) await this.untilForgotten(write.id)
   }
 
-  /** Points of a tracker made anew must not be taken for those of the one before, nor be forgotten with it. */
+  /** Points of a recreated tracker must be neither attributed to the previous one nor removed with it. */
   private async untilForgotten(id: string): Promise<void> {
     const { log, settle, partitions } = this.services
     const [last] = await log.read(TRACKER_STREAMS + id, 'end', 1, 'backwards')
@@ -128,7 +128,7 @@ export class TrackerWriter implements ResourceWrites {
     await settle({ position: last.position, types: [] }, FORGET_TIMEOUT_MS, forgotten(id, partitions))
   }
 
-  /** Undefined when the stream has other events since. */
+  /** Undefined if the stream has other events since. */
   private async append(
     id: string,
     version: number,
@@ -161,7 +161,7 @@ const thatIsThere = (
     ? { values: state.values as unknown as TrackerValues, version }
     : 'unknown_tracker'
 
-/** A tracker that is there, and how many events its stream had then. */
+/** An existing tracker, and its number of events at that time. */
 export interface Ensured {
   values: TrackerValues
   version: number

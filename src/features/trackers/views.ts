@@ -10,7 +10,7 @@ import type { TrackerValues } from './events.ts'
 export const TRACKERS_TABLE = 'trackers'
 export const INGEST_KEYS_TABLE = 'ingestKeys'
 
-/** A tracker as its table keeps it; clients see it without `keyHash` and `hubIds`. */
+/** A tracker as stored in its table; clients see it without `keyHash` and `hubIds`. */
 export type TrackerRow = Row &
   TrackerValues & {
     _id: string
@@ -18,11 +18,11 @@ export type TrackerRow = Row &
     version: number
     createdAt: string
     updatedAt: string
-    /** Every hub whose users see it: its own, and for a phone those of its user. */
+    /** All hubs whose users see it: its own, or for a phone those of its user. */
     hubIds: string[]
-    /** Hubs of its user: callers that may see users see this one by them. */
+    /** Hubs of its user: they decide which callers with the permission see the user. */
     userHubIds?: string[]
-    /** Whose phone it is. */
+    /** User whose phone it is. */
     ownerId?: string
   }
 
@@ -31,10 +31,10 @@ export const TRACKER_USERS: TableDeclaration = { name: 'tracker-users', version:
 
 export type TrackerUserRow = Row & { hubIds: string[]; name?: string }
 
-/** What phones were called before they had the names of their users. */
+/** Name of phones before they got the names of their users. */
 const FORMER_NAME = 'Phone'
 
-/** Whether a phone is called as its user is. */
+/** Whether a phone still has its user's name. */
 export const isNamedAfterUser = ({
   _id,
   kind,
@@ -47,7 +47,7 @@ export const isNamedAfterUser = ({
   userId !== undefined &&
   (said ?? (name === FORMER_NAME && externalId === undefined && isDerived(_id)))
 
-/** Trackers that are or were somebody's phone: also when they are deleted, until they are erased. */
+/** Trackers that are or were somebody's phone: including deleted ones, until they are erased. */
 export const USER_PHONES: TableDeclaration = {
   name: 'user-phones',
   version: 1,
@@ -56,10 +56,10 @@ export const USER_PHONES: TableDeclaration = {
 
 export type UserPhoneRow = Row & { userId: string; trackerId: string }
 
-/** Credentials of trackers by the id in front of the dot, without organization. */
+/** Credentials of trackers by the id before the dot, without organization. */
 export const DEVICE_KEYS: TableDeclaration = { name: 'device-keys', version: 1 }
 
-/** The same of gateways. */
+/** Credentials of gateways, likewise. */
 export const GATEWAY_KEYS: TableDeclaration = { name: 'gateway-keys', version: 1 }
 
 export type DeviceKeyRow = Row & {
@@ -72,20 +72,20 @@ export type DeviceKeyRow = Row & {
 
 const PAGE_ROWS = 500
 
-/** A tracker that may receive points. `mark` and `index` are scratch of whoever builds a batch. */
+/** A tracker that may receive points. `mark` and `index` are scratch members for building batches. */
 export interface KnownTracker {
   /** UUID, lower case. */
   trackerId: string
   organizationId: string
   externalId?: string
-  /** The hub that it belongs to alone; absent while that takes a lookup (a phone has the hubs of its user). */
+  /** The only hub that it belongs to; absent if that needs a lookup (a phone has the hubs of its user). */
   hub?: { hubId?: string }
   partition: number
   mark: number
   index: number
 }
 
-/** How a point names its tracker; neither for a credential that is a tracker's or a user's. */
+/** Names of a point's tracker; neither with the credential of a tracker or a user. */
 export interface TrackerName {
   trackerId?: string
   externalId?: string
@@ -95,7 +95,7 @@ export type TrackerRefusal = 'unknown_tracker' | 'forbidden_tracker' | 'tracker_
 
 export const EXTERNAL_ID_LENGTH_MAX = 200
 
-/** Why a name is `invalid`, with the path of its field. */
+/** Reason why a name is `invalid`, with the path of its field. */
 export const nameFault = ({ trackerId, externalId }: TrackerName): string => {
   if (trackerId !== undefined || externalId === undefined) return '/trackerId or /externalId must name one tracker'
   const isTooLong = externalId.length > EXTERNAL_ID_LENGTH_MAX
@@ -103,24 +103,24 @@ export const nameFault = ({ trackerId, externalId }: TrackerName): string => {
   return `/externalId ${textFault(externalId, 'key')}`
 }
 
-/** Answers which tracker a point is of, for the credential that it came with. */
+/** Resolves a point's tracker, for the credential that it came with. */
 export interface TrackerResolver {
-  /** Without asking anyone; undefined when that takes a lookup or a creation. */
+  /** Synchronous; undefined if it needs a lookup or a creation. */
   known(
     caller: Caller,
     trackerId: string | undefined,
     externalId: string | undefined,
   ): KnownTracker | TrackerRefusal | undefined
-  /** Looks up and, where the credential allows it, makes what is not known. Answers in the order of the names. @throws Failure engine_down. */
+  /** Looks up trackers, or creates them if allowed, in the order of the names. @throws Failure engine_down. */
   resolve(caller: Caller, names: readonly TrackerName[]): Promise<(KnownTracker | TrackerRefusal)[]>
-  /** Resolves when lists have what `resolve` made. */
+  /** Resolves when lists have the trackers that `resolve` created. */
   listed(): Promise<void>
 }
 
 /** Most trackers that a filter names. */
 export const TRACKERS_ASKED = { isAlwaysThere: true, most: 1_000 }
 
-/** What the live view shows of a tracker beside its points, or filters by. */
+/** Members of a tracker besides its points that the live view shows or filters by. */
 export interface TrackerFacts {
   name: string
   hubIds: readonly string[]
@@ -128,20 +128,19 @@ export interface TrackerFacts {
   userId?: string
   userHubIds?: readonly string[]
   vehicleId?: string
-  /** Whose phone it is: they see it whatever their role is. */
+  /** User whose phone it is: they see it whatever their role is. */
   ownerId?: string
 }
 
-/** Whether the caller sees where others' trackers are and were, within their hubs. */
+/** Whether the caller sees locations of others' trackers, within their hubs. */
 export const seesLocations = ({ permissions }: UserCaller): boolean => permissions.has('view/location-history')
 
-/** Whether the caller sees where a tracker is and was. */
+/** Whether the caller sees the locations of a tracker. */
 export const seesWhere = (
   caller: UserCaller,
   { hubIds, ownerId }: Pick<TrackerFacts, 'hubIds' | 'ownerId'>,
 ): boolean => (seesLocations(caller) ? seesHubs(caller, hubIds) : ownerId === caller.userId)
 
-/** Questions that are asked of trackers. */
 export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMany'>) => ({
   visibleTrackers: async ({
     organizationId,

@@ -14,14 +14,14 @@ import {
 } from './events.ts'
 import type { KnownTrackers } from './known-trackers.ts'
 
-/** A credential has changed or ended: sockets that it opened are looked up anew. */
+/** A credential has changed or ended: sockets that it opened are checked again. */
 export interface DeviceAccessChange {
   organizationId: string
   trackerId?: string
   keyId?: string
 }
 
-/** What a process remembers of trackers and keys, as far as it has it. */
+/** Caches of trackers and keys in a process, as far as it has them. */
 export interface WatchedTrackers {
   known?: KnownTrackers
   devices?: DeviceAuthenticator
@@ -29,8 +29,8 @@ export interface WatchedTrackers {
 }
 
 /**
- * Keeps what a process remembers of trackers and keys right, whichever process changed them: hears of each change from the
- * log itself, so that a deleted tracker is refused before any table knows. Resolves once it listens. `name` is the consumer's.
+ * Keeps a process's caches of trackers and keys current, whoever changed them: follows each change in the log, so that
+ * a deleted tracker is refused before any table has the deletion. Resolves once it listens. `name` is the consumer's.
  */
 export const watchTrackers = async (
   services: Pick<Services, 'log' | 'clock' | 'logger'>,

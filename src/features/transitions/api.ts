@@ -14,7 +14,7 @@ import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
 
 export interface TransitionServices {
   history: HistoryReader
-  /** The trackers that a caller may see. */
+  /** Trackers visible to the caller. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
 }
 
@@ -33,7 +33,7 @@ interface TransitionQuery {
   fields?: string
 }
 
-/** One more is asked of the engine, as a number that JSON can hold. */
+/** The engine is asked for one more, which must be a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 
 const ALWAYS_THERE = { isAlwaysThere: true }
@@ -90,7 +90,7 @@ const ANSWER: Answer = {
   headers: ['Content-Disposition'],
 }
 
-/** `GET /geofence-events`: the transitions that were made. */
+/** `GET /geofence-events`: past transitions. */
 export const transitionRoutes = (services: TransitionServices): Route[] => [
   route<TransitionQuery>({
     method: 'GET',

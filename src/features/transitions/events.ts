@@ -1,12 +1,12 @@
 /**
- * What the streams `transitions-<partition>` hold: what the matcher and the trip detection of a partition decided, in
- * the order decided. One event carries what one source event decided (or a part of it, when that is much).
+ * Events of the streams `transitions-<partition>`: decisions of the matcher and the trip detection of a partition, in
+ * order. One event carries the decisions of one source event (or a part of them, if there are many).
  */
 export const DECIDED = 'decided.v1'
-/** First append of a new owner of the partition: fences off the one before. */
+/** First append by a new owner of the partition: fences off the previous owner. */
 export const PARTITION_TAKEN = 'partitionTaken.v1'
 
-/** A point as transitions and trips carry it; units and members as in the contract's row of history. */
+/** A point in transitions and trips; units and members as in the API's row of history. */
 export interface PointValue {
   recordedAt: number
   lat: number
@@ -47,23 +47,23 @@ export interface TripChange {
   finishedAt?: number
   /** Metres so far. */
   distance: number
-  /** The point where it started or finished. */
+  /** Point of the start or finish. */
   point: PointValue
 }
 
 export type Decision = Transition | TripChange
 
 export interface Decided {
-  /** Revision in `locations-<partition>` of the event that led to this. */
+  /** Revision in `locations-<partition>` of the causing event. */
   sourceRevision: number
-  /** Ordinal of the first decision here among all that the source event led to. */
+  /** Ordinal of the first decision here among all of the source event. */
   ordinal: number
-  /** When the source event was logged, ms since the epoch. */
+  /** Time at which the source event was logged, ms since the epoch. */
   sourceLoggedAt: number
   decisions: Decision[]
 }
 
-/** Name of the consumer that decides a partition, and of the scope of the rows that it stores. */
+/** Name of the consumer that decides a partition, and of the scope of its stored rows. */
 export const matcherCheckpoint = (partition: number): string => `matcher-${partition}`
 
 export const transitionStream = (partition: number): string => `transitions-${partition}`

@@ -3,17 +3,17 @@ import { ParquetRows, type ParquetColumn, type ParquetValue } from '../../kit/ht
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
 
-/** Writes transitions that come piece by piece, as text or bytes. */
+/** Writes transitions that arrive in pieces, as text or bytes. */
 export interface TransitionFormatter {
   start(): string | Uint8Array
   rows(rows: readonly TransitionRow[]): string | Uint8Array
-  /** `nextCursor` is null where nothing follows; `limit` is the largest number of rows of this answer, null for none. */
+  /** `nextCursor` is null if nothing follows; `limit` is the largest number of rows of this answer, null for none. */
   end(nextCursor: string | null, limit: number | null): string | Uint8Array
 }
 
 type Members = ReadonlySet<TransitionMember>
 
-/** With these members and the id alone; `gpx` has its own. */
+/** Writes only these members and the id; `gpx` has its own. */
 export const formatterOf = (
   format: HistoryFormat,
   members: Members = new Set(TRANSITION_MEMBERS),
@@ -78,7 +78,7 @@ const measured = (name: 'accuracy' | 'altitude' | 'speed' | 'heading' | 'battery
 })
 const attributesOf = ({ attributes }: PointValue): string | undefined => attributes && JSON.stringify(attributes)
 
-/** Columns of `csv` and `parquet`: the point's stand behind the transition's own. */
+/** Columns of `csv` and `parquet`: the point's follow the transition's own. */
 const COLUMNS: Column[] = [
   own('_id'),
   own('trackerId'),
@@ -116,7 +116,7 @@ const csv = (members: Members): TransitionFormatter => {
   }
 }
 
-/** Few, since a group is made at once on the event loop. */
+/** Few, since a group is built synchronously on the event loop. */
 const GROUP_ROWS = 1_024
 
 const parquet = (members: Members): TransitionFormatter => {
@@ -135,7 +135,7 @@ const parquet = (members: Members): TransitionFormatter => {
   }
 }
 
-/** GPX 1.1: a waypoint for each transition, whose members are in its extensions. */
+/** GPX 1.1: a waypoint for each transition, with its members as extensions. */
 const gpx = (): TransitionFormatter => ({
   start: () =>
     '<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="Waymark" xmlns="http://www.topografix.com/GPX/1/1" xmlns:waymark="urn:waymark:transition">\n',

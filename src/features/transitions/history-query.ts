@@ -20,9 +20,9 @@ export interface TransitionQuestion extends TransitionFilter {
   order?: 'asc' | 'desc'
   limit?: number
   cursor?: string
-  /** Trackers that were asked for: a cursor is good for the same question alone, whatever the caller may see now. */
+  /** Requested trackers: a cursor is valid only for the same question, whatever the caller may see now. */
   asked?: readonly string[]
-  /** Members of a transition that are answered beside `_id`; left out: all. */
+  /** Members of a transition to answer besides `_id`; default: all. */
   members?: ReadonlySet<TransitionMember>
 }
 
@@ -34,14 +34,14 @@ interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
   ordinal: number
 }
 
-/** Transitions that are written before others get their turn. */
+/** Transitions written before yielding. */
 const ROWS_AT_ONCE = 128
 
 /**
- * Answers a question to the transitions of an organization as a stream, by `at` and equal times of one tracker in the order logged:
- * newest first, `geojson` and `gpx` oldest first, unless `order` says otherwise. `json` has 500 rows and a cursor unless
- * `limit` says otherwise, the other formats have everything. Resolves when the first bytes are there.
- * @throws Failure invalid for a cursor that is none of this question, overloaded, engine_down.
+ * Answers a question about an organization's transitions as a stream, by `at` and equal times of one tracker in the
+ * order logged: newest first, `geojson` and `gpx` oldest first, unless `order` says otherwise. `json` has 500 rows and
+ * a cursor unless `limit` says otherwise, the other formats have everything. Resolves when the first bytes are ready.
+ * @throws Failure invalid for a cursor of another question, overloaded, engine_down.
  */
 export const readTransitions = async (
   history: HistoryReader,
@@ -74,7 +74,7 @@ export const readTransitions = async (
   return { ...HISTORY_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
-/** Returns the cursor of the next page, null where there is none. */
+/** Returns the cursor of the next page, null if there is none. */
 async function* write(
   chunks: AsyncIterable<Uint8Array>,
   formatter: TransitionFormatter,
@@ -97,7 +97,7 @@ async function* write(
   return nextCursor
 }
 
-/** Whole lines, some at a time; chunks may be cut anywhere. */
+/** Whole lines in batches; chunks may be cut anywhere. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
   const decoder = new StringDecoder()
   let rest = ''

@@ -1,7 +1,7 @@
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { POINT_ROW, POINT_ROW_EXAMPLE } from '../locations/schemas.ts'
 
-/** An entry into a geofence or a leave, as every answer shows it. */
+/** An entry into or exit from a geofence, as every answer shows it. */
 export const TRANSITION = answered('Transition', {
   _id: UUID,
   trackerId: UUID,

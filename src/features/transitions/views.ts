@@ -1,9 +1,9 @@
 import type { PointValue, Transition } from './events.ts'
 
-/** A transition as it is stored, times in ms since the epoch. */
+/** A stored transition, times in ms since the epoch. */
 export type TransitionRow = Omit<Transition, 'kind' | 'organizationId'>
 
-/** Members of a transition as it is answered. */
+/** Members of an answered transition. */
 export const TRANSITION_MEMBERS = [
   '_id',
   'trackerId',
@@ -28,7 +28,7 @@ export const pointShown = (trackerId: string, point: PointValue): PointShown => 
   recordedAt: new Date(point.recordedAt).toISOString(),
 })
 
-/** A transition as its GET and the live channel show it. */
+/** A transition as its GET and live messages show it. */
 export const transitionShown = ({
   _id,
   trackerId,

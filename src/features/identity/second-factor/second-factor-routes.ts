@@ -237,7 +237,7 @@ const remove = async (context: IdentityContext, request: RouteRequest<object, Pr
   return { wrote: allWrote(used, wrote) }
 }
 
-/** The caller is the person, and has the second factor. @throws Failure conflict, wrong_password, wrong_code, rate_limited, invalid */
+/** Requires person and factor. @throws Failure conflict, wrong_password, wrong_code, rate_limited, invalid */
 const prove = async (context: IdentityContext, request: RouteRequest<object, Proof>) => {
   const person = await personOf(context, request)
   const { factor } = person.state

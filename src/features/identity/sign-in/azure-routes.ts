@@ -39,7 +39,7 @@ interface State {
 interface Code {
   identityId: string
   organizationId: string
-  /** As in the state: the code is useless in another browser. */
+  /** Same hash as in the state: the code is useless in another browser. */
   browser: string
   /** Number of proofs: another one since ends the code. */
   proofs: number

@@ -58,7 +58,7 @@ interface OwnAccess {
   proofs?: number
 }
 
-/** The user's own change of what is theirs alone, password and e-mail among it. @throws Failure not_found, stale_version, invalid, key_in_use, rate_limited */
+/** Changes a user's own fields. @throws Failure not_found, stale_version, invalid, key_in_use, rate_limited */
 export const changeOwnUser = async (
   context: IdentityContext,
   origin: WriteOrigin,

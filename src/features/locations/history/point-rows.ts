@@ -11,7 +11,7 @@ export interface PointRows {
   /** 1e-7 degree. */
   lat: Int32Array
   lng: Int32Array
-  /** As in a batch of points. */
+  /** Same bits as in a batch of points. */
   flags: Uint16Array
   /** 0.01 m. */
   accuracy: Int32Array
