@@ -1,4 +1,4 @@
-/** Addresses of built files, put in by the build. */
+/** Addresses of built files, inserted by the build. */
 declare const LIVE_WORKER: string
 declare const MAP_WORKER: string
 declare const RTL_TEXT: string

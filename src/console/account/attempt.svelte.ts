@@ -1,4 +1,4 @@
-// One thing at a time that a form does: busy meanwhile, and what came of it in words.
+// State of a form's submission: one at a time, with the outcome in words.
 import { ApiError } from '../api/client.ts'
 
 export class Attempt {
@@ -6,7 +6,7 @@ export class Attempt {
   problem = $state('')
   said = $state('')
 
-  /** What `run` answers is said when it is done. */
+  /** The text that `run` returns is shown when it is done. */
   async run(run: () => Promise<string | undefined>): Promise<void> {
     if (this.isBusy) return
     this.isBusy = true
@@ -21,7 +21,7 @@ export class Attempt {
   }
 }
 
-/** What went wrong, with what is wrong about each value. */
+/** Text of an error, including the problem of each value. */
 export const wordsOf = (error: Error): string => {
   const details = error instanceof ApiError ? error.problems.map(({ message }) => message).join(' ') : ''
   return `${error.message} ${details}`.trim()

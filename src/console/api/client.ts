@@ -1,9 +1,9 @@
-// Calls of the public API. The token is in memory alone; where it has ended it is renewed once by the session's cookie.
+// Calls of the public API. The token is only in memory; when it has ended, the session's cookie renews it once.
 
 const API = '/api/v3'
-/** How long reads may take to follow a write, where the service says that they do not yet. */
+/** Longest wait for reads to catch up with a write, if the service reports that they have not yet. */
 const PENDING_MS = 2_000
-/** After a sleep, or on another network, a connection may be silent for ever: a read on it is given up, and the next takes a new one. */
+/** After a sleep or a change of network a connection may stay silent: a read aborts, the next gets a new one. */
 const READ_MS = 60_000
 const SILENT = new Error('no answer')
 
@@ -27,35 +27,35 @@ export class ApiError extends Error {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what any route answers
+// biome-ignore lint/suspicious/noExplicitAny: answer of any route
 export type Json = any
 
 interface Bearer {
   token: string | undefined
-  /** Answers whether there is a new token. */
+  /** Returns whether there is a new token. */
   renew(): Promise<boolean>
 }
 
 let bearer: Bearer = { token: undefined, renew: async () => false }
-/** How far the server's clock is ahead of this machine's. */
+/** Lead of the server's clock over this machine's. */
 let clockOffsetMs = 0
 
 export const useBearer = (one: Bearer): void => {
   bearer = one
 }
 
-/** The server's time: what is shown of ages does not depend on this machine's clock. */
+/** The server's time: displayed ages do not depend on this machine's clock. */
 export const serverNow = (): number => Date.now() + clockOffsetMs
 
 export interface Asked {
   body?: unknown
   headers?: { [name: string]: string }
   signal?: AbortSignal
-  /** For calls that make a session: they are sent without the token of one. */
+  /** For calls that create a session: they are sent without a token. */
   isAnonymous?: boolean
 }
 
-/** @throws ApiError, also where the service cannot be reached (status 0) */
+/** @throws ApiError, also if the service cannot be reached (status 0) */
 export const ask = async (method: string, path: string, asked: Asked = {}): Promise<Response> => {
   const sent = bearer.token
   const response = await send(method, path, asked)
@@ -126,7 +126,7 @@ export const getAll = async (path: string, max: number, signal?: AbortSignal): P
   return rows
 }
 
-/** Rows as they come, a line each. */
+/** Rows as they arrive, one per line. */
 export const getLines = async (path: string, onRow: (row: Json) => void, signal?: AbortSignal): Promise<void> => {
   const response = await ask('GET', path, { signal })
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -141,7 +141,7 @@ export const getLines = async (path: string, onRow: (row: Json) => void, signal?
   if (rest.trim() !== '') onRow(JSON.parse(rest))
 }
 
-/** Of a permission that the caller lacks, or a feature that the service does not have: nothing. */
+/** `nothing` if the caller lacks the permission, or the service the feature. */
 export const orNothing = async <Answer>(asking: Promise<Answer>, nothing: Answer): Promise<Answer> => {
   try {
     return await asking

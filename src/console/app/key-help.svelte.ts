@@ -1,4 +1,4 @@
-// Whether the keys are explained just now.
+// Whether the help for keys is open.
 
 class KeyHelp {
   isOpen = $state(false)

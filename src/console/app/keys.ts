@@ -1,11 +1,11 @@
-// The keyboard. Keys are left alone while something is typed.
+// Keyboard shortcuts, disabled while text is typed.
 import { router } from './router.svelte.ts'
 
 type Handler = (event: KeyboardEvent) => void
 const handlers = new Map<string, Handler>()
 let isGoing = false
 
-/** What a key does while its view is shown; answers how to let go of it. */
+/** Registers a key's action while its view is shown; returns the function that removes it. */
 export const onKey = (key: string, run: Handler): (() => void) => {
   handlers.set(key, run)
   return () => {
@@ -19,7 +19,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   target.closest('input:not([type=range]), textarea, select, [contenteditable]') !== null
 
-/** Where arrows move the map. */
+/** Arrow keys there move the map. */
 const isOnMap = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.closest('.maplibregl-map') !== null
 

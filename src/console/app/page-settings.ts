@@ -1,14 +1,14 @@
-// What the service tells the page when it sends it.
+// Settings that the service sends with the page.
 
 interface PageSettings {
   demoLogin?: { email: string; password: string }
-  /** Strangers may make organizations. */
+  /** Strangers may create organizations. */
   maySignUp?: boolean
   staleAfterMs: number
   offlineAfterMs: number
   /** The service has an archive of streets. */
   hasStreets?: boolean
-  /** A style of the operator's in place of the shipped ground. */
+  /** The operator's style, which replaces the shipped base map. */
   mapStyleUrl?: string
 }
 

@@ -1,4 +1,4 @@
-// What the reader has chosen for this browser. Where storage is denied it holds for this visit.
+// The user's choices in this browser. Without storage they last for this visit.
 import type { Theme } from '../map/palette.ts'
 
 const KEY = 'waymark-console'
@@ -7,7 +7,7 @@ interface Stored {
   theme?: Theme
   language?: string
   isClustering?: boolean
-  /** The first steps are not shown any more. */
+  /** The first steps are hidden. */
   isStartHidden?: boolean
 }
 

@@ -1,4 +1,4 @@
-// Where the reader is: the part of the address behind `#/`.
+// Current page: the part of the address after `#/`.
 
 class Router {
   path = $state<string[]>(pathOf(location.hash))

@@ -1,17 +1,17 @@
-// Who is signed in. The token stays in memory; the session's cookie, which no script sees, renews it in each tab.
+// The signed-in user. The token stays in memory; the session's cookie, invisible to scripts, renews it in each tab.
 import { ApiError, ask, get, type Json, orNothing, useBearer } from '../api/client.ts'
 
-/** Where `account.js` leaves the answer of a link that signs in. */
+/** Storage key of the answer that `account.js` stores for a link that signs in. */
 const HANDED = 'waymark-signed-in'
-/** Set while the browser has a session's cookie, which no script can see: a first visit asks for nothing. */
+/** Set while the browser has a session's cookie, which no script can see: a first visit sends no request. */
 const HAS_COOKIE = 'waymark-session'
 const CLIENT = { 'waymark-client': 'console' }
-/** The organization that this browser, and above it this tab, was in. */
+/** Storage key of the last organization of this browser and, with precedence, of this tab. */
 const ORGANIZATION = 'waymark-organization'
-/** This part of a token's life has passed when it is renewed. */
+/** Share of a token's life after which it is renewed. */
 const RENEW_AT = 0.8
 const RETRY_MS = 10_000
-/** Browsers count down at most so long. */
+/** Longest timer of browsers. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
 export interface Organization {
@@ -34,9 +34,9 @@ class Session {
   user = $state<Json>()
   organizations = $state<Organization[]>([])
   permissions = $state<ReadonlySet<string>>(new Set())
-  /** The organization's: times are shown in it. */
+  /** Time zone of the organization, in which times are shown. */
   timeZone = $state('UTC')
-  /** Why one is asked to sign in again. */
+  /** Reason for the request to sign in again. */
   notice = $state<'ended' | 'elsewhere' | undefined>()
   token: string | undefined
   #timer = 0
@@ -47,7 +47,7 @@ class Session {
     return this.organizations.find(({ isCurrent }) => isCurrent)
   }
 
-  /** The time zone of the person, or of this machine. */
+  /** Time zone of the person, or of this machine. */
   get ownTimeZone(): string {
     return this.user?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
   }
@@ -67,7 +67,7 @@ class Session {
     this.state = 'signed-in'
   }
 
-  /** When the page opens: goes on with the session that this browser has. */
+  /** When the page opens: resumes the session of this browser. */
   async resume(): Promise<void> {
     if (hint.get()) await this.renew()
     if (this.token !== undefined) {
@@ -76,7 +76,7 @@ class Session {
     } else if (this.state === 'unknown') this.state = 'signed-out'
   }
 
-  /** Answers whether there is a token again. Calls at the same time are one. */
+  /** Returns whether there is a token again. Simultaneous calls share one request. */
   renew(): Promise<boolean> {
     this.#renewing ??= this.#renew().finally(() => {
       this.#renewing = undefined
@@ -92,14 +92,14 @@ class Session {
     this.notice = undefined
   }
 
-  /** After a new password or second factor, which ended the session's cookie: goes on with one of its own. */
+  /** After a new password or second factor, which ended the session's cookie: begins another session. */
   async keep(password: string): Promise<void> {
     const body = { organizationId: this.organization?.organizationId, password, session: 'cookie' }
     const answer = await ask('POST', '/auth/switch-organization', { headers: CLIENT, body })
     this.#hold((await answer.json()) as Signed)
   }
 
-  /** Opens another organization of the person. The page begins anew: nothing of this one stays in it. */
+  /** Switches to another organization of the person. The page reloads, so nothing of this one stays in it. */
   async switchTo(organizationId: string): Promise<void> {
     await ask('POST', '/auth/refresh', { headers: CLIENT, body: { organizationId }, isAnonymous: true })
     remembered.set(organizationId)
@@ -119,13 +119,13 @@ class Session {
     for (const tell of this.#onToken) tell(signed.token)
   }
 
-  /** What a role may do, and in which time zone the organization lives. */
+  /** Loads the role's permissions and the organization's time zone. */
   async lookAround(): Promise<void> {
     const [role, settings] = await Promise.all([
       orNothing<Json>(get(`/role/${this.user.roleId}`), UNREADABLE).catch(() => undefined),
       get('/organization/settings').catch(() => undefined),
     ])
-    // What cannot be asked for just now stays as it was.
+    // Values that cannot be loaded now stay unchanged.
     if (role !== undefined || this.permissions.size === 0)
       this.permissions = new Set((role ?? UNREADABLE).data.permissions)
     this.timeZone = settings?.data.timeZone ?? this.timeZone
@@ -135,7 +135,7 @@ class Session {
     try {
       const signed = await this.#refresh(this.organization?.organizationId ?? remembered.get())
       if (this.user !== undefined && signed.data._id !== this.user._id) {
-        // Somebody else has signed in in another tab: nothing of the one is shown to the other.
+        // Somebody else has signed in in another tab: neither may see the other's data.
         location.reload()
         return false
       }
@@ -162,7 +162,7 @@ class Session {
     } catch (error) {
       const isOpen = this.user === undefined && organizationId !== undefined
       if (!isOpen || !(error instanceof ApiError) || error.status !== 404) throw error
-      // It is not theirs, or not any more: the most recent one is.
+      // They are no longer a member: the most recent organization is used.
       return this.#refresh(undefined)
     }
   }
@@ -178,7 +178,7 @@ class Session {
   }
 }
 
-/** Shown where a role cannot be read: the service answers 403 to what is not allowed. */
+/** Shown if a role cannot be read: the service answers 403 to forbidden requests. */
 const UNREADABLE: Json = {
   data: { permissions: ['view/tracker', 'view/location-history', 'view/geofence', 'view/task'] },
 }
@@ -190,7 +190,7 @@ const hint = {
     try {
       return localStorage.getItem(HAS_COOKIE) !== null
     } catch {
-      return true // Storage is denied, perhaps not cookies: asking costs little.
+      return true // Storage is denied, cookies perhaps not: a request costs little.
     }
   },
   set: (isThere: boolean): void => {
@@ -223,7 +223,7 @@ const remembered = {
   },
 }
 
-/** Takes what a link or a sign-in elsewhere left, once; it stays in no storage and no address. */
+/** Takes the result of a link or an external sign-in, once; it stays in no storage and no address. */
 export const takeHanded = (): { answer?: Json; code?: string; failed?: boolean } => {
   const back = new URLSearchParams(location.hash.slice(1))
   if (back.has('code') || back.has('error')) {
@@ -235,11 +235,11 @@ export const takeHanded = (): { answer?: Json; code?: string; failed?: boolean }
     sessionStorage.removeItem(HANDED)
     return handed === null ? {} : { answer: JSON.parse(handed) }
   } catch {
-    return {} // Storage is denied: there is nothing in it.
+    return {} // Storage is denied: it is empty.
   }
 }
 
-/** Sends a form of sign-in, which also sets the session's cookie. */
+/** Sends a sign-in form, which also sets the session's cookie. */
 export const sendSignIn = async (path: string, body: { [member: string]: unknown }): Promise<Json> => {
   const asked = { headers: CLIENT, body: { ...body, session: 'cookie' }, isAnonymous: true }
   const answer = await (await ask('POST', path, asked)).json()

@@ -1,4 +1,4 @@
-// Days of a time zone, without a library: what an hour is called there is asked of the browser.
+// Days of a time zone, without a library: the browser converts the hours.
 
 const DAY_MS = 86_400_000
 
@@ -41,7 +41,7 @@ export const dayAt = (at: number, timeZone: string): string => {
   return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`
 }
 
-/** When a date begins there, in ms. Where midnight does not exist, the first moment after it. */
+/** Start of a date there, in ms. If midnight does not exist, the first moment after it. */
 export const startOfDay = (day: string, timeZone: string): number => {
   const local = Date.parse(`${day}T00:00:00Z`)
   const first = local - offsetAt(local, timeZone)
@@ -50,6 +50,6 @@ export const startOfDay = (day: string, timeZone: string): number => {
   return dayAt(found, timeZone) === day ? found : Math.max(first, second)
 }
 
-/** The date so many days later. */
+/** The date `days` later. */
 export const dayAfter = (day: string, days = 1): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10)

@@ -1,6 +1,6 @@
-// Whether the service has another version of the console than the one that is open.
+// Checks whether the service has another version of the console than the open one.
 
-/** Compares the script that the service names now; nothing is said while it cannot be asked. */
+/** Compares with the script that the service names now; false while it cannot be reached. */
 export const isOutdated = async (): Promise<boolean> => {
   const own = document.querySelector<HTMLScriptElement>('script[type=module]')?.getAttribute('src')
   const answer = await fetch('/', { cache: 'no-store' }).catch(() => undefined)

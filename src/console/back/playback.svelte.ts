@@ -1,4 +1,4 @@
-// A day that is looked back at: its tracks, and a clock over them.
+// Playback of a day: its tracks, and a clock over them.
 import { getLines, get, type Json, orNothing } from '../api/client.ts'
 import { session } from '../app/session.svelte.ts'
 import { dayAfter, startOfDay } from '../app/time-zone.ts'
@@ -10,7 +10,7 @@ export const RATES = [1, 2, 5, 10, 20, 60]
 export const COLORS = ['#c2410c', '#2457c5', '#0a7a4b', '#a21caf', '#a86200', '#0e7490', '#be123c', '#4d7c0f']
 const POINTS_MAX = 100_000
 const AT_ONCE = 4
-/** Trips are found by when they begin: one of the evening before may go on into the day. */
+/** Trips are found by their start: one of the previous evening may continue into the day. */
 const TRIP_MS_MAX = 2 * 86_400_000
 
 class Playback {
@@ -18,13 +18,13 @@ class Playback {
   day = $state('')
   from = $state(0)
   to = $state(0)
-  /** The moment that is shown, in ms. */
+  /** The displayed moment, in ms. */
   at = $state(0)
   isPlaying = $state(false)
   rate = $state(10)
   state = $state<'empty' | 'loading' | 'ready' | 'failed'>('empty')
   problem = $state('')
-  /** Where the trackers were at the moment, for the map. */
+  /** Positions of the trackers at the moment, for the map. */
   fleet = new Fleet()
   #abort: AbortController | undefined
   #frame = 0
@@ -80,7 +80,7 @@ class Playback {
     cancelAnimationFrame(this.#frame)
   }
 
-  /** Puts the trackers where they were; answers their slots. */
+  /** Sets the trackers' positions; returns their slots. */
   place(): number[] {
     const slots: number[] = []
     for (const track of this.tracks) {
@@ -96,7 +96,7 @@ class Playback {
     const [from, to] = [new Date(this.from).toISOString(), new Date(this.to - 1).toISOString()]
     const begunAfter = new Date(this.from - TRIP_MS_MAX).toISOString()
     const points: RawPoint[] = []
-    // Several together are looked at from further away.
+    // Several together are viewed from further away.
     const detail = isOneOfMany ? 'interval=10&simplify=10' : 'simplify=5'
     const path = `/location-histories?trackerId=${id}&from=${from}&to=${to}&format=ndjson&order=asc&${detail}&limit=${POINTS_MAX}`
     const [, trips, name] = await Promise.all([

@@ -1,8 +1,8 @@
-// One day of one tracker: where it was at a moment, its trips and stops, and what they come to.
+// One day of one tracker: its position at a moment, its trips and stops, and their totals.
 import { bearing, distance, isReachable, type Position, splitTrack, type TimedPosition } from '../map/geometry.ts'
 
 export interface TrackPoint extends TimedPosition {
-  /** Metres a second, as reported or worked out from the step. */
+  /** Metres per second, as reported or computed from the step. */
   speed: number
 }
 
@@ -12,7 +12,7 @@ export interface Stretch {
   to: number
   /** Metres; 0 for a stop. */
   distance: number
-  /** Where it begins. */
+  /** Start of the stretch. */
   position: Position
 }
 
@@ -45,7 +45,7 @@ export interface RawTrip {
   distance: number
 }
 
-/** Without a point for so long, and elsewhere afterwards: nobody knows where it was. */
+/** After this long without a point, and at another place afterwards, the position is unknown. */
 const GAP_MS = 10 * 60_000
 const SAME_PLACE_METERS = 150
 const STOP_MS = 60_000
@@ -83,7 +83,7 @@ const stepSpeed = (from: TimedPosition, to: TimedPosition): number => {
   return seconds > 0 && isReachable(from, to) ? distance(from.position, to.position) / seconds : 0
 }
 
-/** Trips within the range, and what lies between them while the tracker was heard. */
+/** Trips within the range, and the stretches between them while the tracker was heard. */
 const stretchesOf = (
   points: readonly TrackPoint[],
   trips: readonly RawTrip[],
@@ -112,7 +112,7 @@ const stretchesOf = (
   return found
 }
 
-/** Of a trip, the part that lies in the day. */
+/** Metres of a trip within the day. */
 const metersIn = (points: readonly TrackPoint[], from: number, to: number): number =>
   splitTrack(points.slice(Math.max(0, indexAt(points, from)), indexAt(points, to) + 1), isReachable).meters
 
@@ -140,11 +140,11 @@ export interface Moment {
   heading: number
   speed: number
   isMoving: boolean
-  /** Nobody knows where it was: it is shown where it was last heard. */
+  /** The position is unknown: the last known one is shown. */
   isGap: boolean
 }
 
-/** Where the tracker was; undefined before its first point. */
+/** Position of the tracker; undefined before its first point. */
 export const momentAt = ({ points }: Pick<Track, 'points'>, at: number): Moment | undefined => {
   const index = indexAt(points, at)
   const from = points[index]

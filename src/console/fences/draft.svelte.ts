@@ -1,4 +1,4 @@
-// A geofence that is being drawn or changed: its shape, the handles that one drags, and what is sent.
+// A geofence being drawn or changed: its shape, its draggable handles, and the request body.
 import type { Feature } from 'geojson'
 import { type Fence, fenceFeature, type FenceShape } from '../map/fence-features.ts'
 import { destination, distance, type Position } from '../map/geometry.ts'
@@ -19,7 +19,7 @@ interface Handle {
 
 export class Draft {
   kind: Kind
-  /** Of the fence that is changed; undefined for a new one. */
+  /** Id of the changed fence; undefined for a new one. */
   id: string | undefined
   version: number | undefined
   name = $state('')
@@ -33,14 +33,14 @@ export class Draft {
   /** Clicks on the map add corners. */
   isAdding = $state(true)
   #dragged: Handle | undefined
-  /** The click that ends what was done with a handle adds no corner. */
+  /** The click that ends a drag adds no corner. */
   #isOfHandle = false
 
   constructor(kind: Kind) {
     this.kind = kind
   }
 
-  /** Undefined for shapes that are changed elsewhere: several polygons in one geofence. */
+  /** Undefined for shapes that cannot be edited here: several polygons in one geofence. */
   static of(fence: Fence): Draft | undefined {
     const { geometry, center } = fence
     if (geometry?.type === 'MultiPolygon') return undefined
@@ -65,7 +65,7 @@ export class Draft {
     return this.rings.every((ring) => ring.length >= CORNERS_MIN[this.kind])
   }
 
-  /** As the service takes it. */
+  /** The shape in the form of the API. */
   get shape(): FenceShape {
     if (this.kind === 'circle') {
       const [lng, lat] = this.center ?? [0, 0]
@@ -76,14 +76,14 @@ export class Draft {
     return polygonOf(this.rings)
   }
 
-  /** What the map shows of it. */
+  /** Features for the map. */
   features(): { shape: Feature[]; handles: Feature[] } {
     const drawn = this.#preview()
     const found = drawn === undefined ? undefined : fenceFeature(drawn)
     return { shape: found === undefined ? [] : [found.feature], handles: this.#handles() }
   }
 
-  /** Answers whether the map is to leave the pointer to it. */
+  /** Returns whether the map must not handle the pointer itself. */
   point({ type, position, handle }: Pointing): boolean {
     const at = position.map((degrees) => Number(degrees.toFixed(DIGITS))) as Position
     if (type === 'down') {
@@ -114,7 +114,7 @@ export class Draft {
     } else this.#put(this.rings.length - 1, [...this.rings.at(-1)!, at])
   }
 
-  /** The corners that come next are those of a hole. */
+  /** The following corners are those of a hole. */
   beginHole(): void {
     this.rings = [...this.rings, []]
     this.isAdding = true
@@ -132,7 +132,7 @@ export class Draft {
     return this.rings.map((ring) => ring.map(([lng, lat]) => `${lat}, ${lng}`).join('\n')).join('\n\n')
   }
 
-  /** Answers the line that is no corner, if any; nothing changes then. */
+  /** Returns the first line that is no corner, if any; nothing changes then. */
   setText(text: string): string | undefined {
     const rings: Position[][] = []
     for (const block of text.trim().split(/\n\s*\n/)) {

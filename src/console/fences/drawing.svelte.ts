@@ -1,4 +1,4 @@
-// The geofence that is being drawn or changed: it waits while its page is left, and nothing of it is lost.
+// The geofence being drawn or changed: it is kept when its page is left.
 import type { Draft } from './draft.svelte.ts'
 
 class Drawing {

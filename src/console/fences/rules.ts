@@ -1,7 +1,7 @@
-// What the geofences of a group share: when a crossing counts.
+// Rules shared by the geofences of a group: when a crossing counts.
 import type { Json } from '../api/client.ts'
 
-/** As typed: nothing where a rule is not set. */
+/** Form values: null for rules that are not set. */
 export interface Rules {
   fixes: number | null
   seconds: number | null
@@ -17,16 +17,16 @@ export const rulesOf = ({ debounce, maxAccuracy }: Json): Rules => ({
 export const isSame = (a: Rules, b: Rules): boolean =>
   a.fixes === b.fixes && a.seconds === b.seconds && a.maxAccuracy === b.maxAccuracy
 
-/** As a change of the group: null takes a rule away. */
+/** Body of a group change: null removes a rule. */
 export const groupRules = ({ fixes, seconds, maxAccuracy }: Rules): Json => ({
   debounce: fixes === null && seconds === null ? null : { fixes, seconds },
   maxAccuracy,
 })
 
-/** Takes any accuracy. */
+/** Accepts any accuracy. */
 const ACCURACY_METERS_MAX = 1_000_000
 
-/** As a back-test takes them, which knows no "none". */
+/** Rules for a back-test, which has no "none". */
 export const triedRules = ({ fixes, seconds, maxAccuracy }: Rules): Json => ({
   debounce: { fixes: fixes ?? 1, ...(seconds !== null && { seconds }) },
   maxAccuracy: maxAccuracy ?? ACCURACY_METERS_MAX,

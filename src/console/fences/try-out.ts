@@ -1,4 +1,4 @@
-// Tries a shape against the points of last week before it counts: a geofence that is not active, a back-test, and it is gone.
+// Tries a shape against last week's points before it is used: creates an inactive geofence, back-tests it, deletes it.
 import { type Json, post, remove, serverNow } from '../api/client.ts'
 import type { FenceShape } from '../map/fence-features.ts'
 import { type Rules, triedRules } from './rules.ts'
@@ -9,21 +9,21 @@ export interface Tried {
   entries: number
   leaves: number
   trackers: number
-  /** Transitions that the group's debounce keeps away. */
+  /** Transitions that the group's debounce suppresses. */
   removed: number
   /** Trackers that were inside, those with most visits first. */
   rows: TriedRow[]
   from: number
   to: number
   last: { trackerId: string; type: 'entry' | 'leave'; at: number }[]
-  /** So many points that the service works on it for a while: it is told elsewhere. */
+  /** Too many points for an immediate answer: this is shown elsewhere. */
   isTooMuch: boolean
 }
 
 export interface TriedRow {
   trackerId: string
   visits: { from: number; to: number }[]
-  /** When crossings were that the group's debounce keeps away. */
+  /** Times of crossings that the group's debounce suppresses. */
   removed: number[]
 }
 
@@ -77,7 +77,7 @@ export interface Crossing {
 
 const crossingOf = ({ trackerId, type, at }: Json): Crossing => ({ trackerId, type, at: Date.parse(at) })
 
-/** What the crossings come to; `raw` are those without debounce. */
+/** Summary of the crossings; `raw` are those without debounce. */
 export const triedOf = (
   settled: readonly Crossing[],
   raw: readonly Crossing[],
@@ -119,7 +119,7 @@ const byTracker = (crossings: readonly Crossing[]): Map<string, Crossing[]> => {
 const visitsOf = (crossings: readonly Crossing[], end: number): { from: number; to: number }[] =>
   crossings.flatMap(({ type, at }, i) => (type === 'entry' ? [{ from: at, to: crossings[i + 1]?.at ?? end }] : []))
 
-/** Crossings that none of those that count stands for: each stands for the last one of its kind before it, or of its moment. */
+/** Raw crossings without a counted one: each counted one stands for the last of its kind at or before its time. */
 const removedOf = (settled: readonly Crossing[], raw: readonly Crossing[]): number[] => {
   const left = [...raw]
   for (const { type, at } of settled) {

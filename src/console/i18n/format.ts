@@ -1,4 +1,4 @@
-// Times, lengths and speeds as people read them, in the chosen language and the organization's time zone.
+// Times, lengths and speeds for display, in the chosen language and the organization's time zone.
 import { session } from '../app/session.svelte.ts'
 import { i18n, t } from './i18n.svelte.ts'
 
@@ -7,7 +7,7 @@ const dates = (options: Intl.DateTimeFormatOptions, timeZone = session.timeZone)
   const key = JSON.stringify([i18n.locale, timeZone, options])
   let format = made.get(key)
   if (format === undefined) {
-    // Latin digits: they stand beside plates and coordinates.
+    // Latin digits: they appear beside plates and coordinates.
     format = new Intl.DateTimeFormat(`${i18n.locale}-u-nu-latn`, { timeZone, ...options })
     made.set(key, format)
   }
@@ -28,7 +28,7 @@ const DATE_TIME: Intl.DateTimeFormatOptions = { day: 'numeric', month: 'short', 
 
 export const dateTimeOf = (at: number): string => dates(DATE_TIME).format(at)
 
-/** With the name of its time zone, and by the reader's own clock where that differs. */
+/** With the name of its time zone, and in the reader's own time if that differs. */
 export const momentOf = (at: number): string => {
   const { timeZone, ownTimeZone } = session
   const told = `${dateTimeOf(at)} ${timeZone}`

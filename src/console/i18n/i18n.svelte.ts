@@ -15,7 +15,7 @@ class I18n {
   language = $state<Language>('en')
   texts = $state.raw<Texts>(en)
 
-  /** Of the reader's own region where it is one of the language: a day is written as they write it. */
+  /** Locale of the reader's own region if it has the language, so that dates are written as usual there. */
   get locale(): string {
     return navigator.languages.find((one) => one.slice(0, 2) === this.language) ?? this.language
   }
@@ -31,10 +31,10 @@ class I18n {
 
 export const i18n = new I18n()
 
-/** Keeps a name in one piece within a sentence that runs from right to left: two of them side by side would change places. */
+/** Isolates a name within a right-to-left sentence: two adjacent names would change places. */
 const apart = (text: string): string => (RIGHT_TO_LEFT.has(i18n.language) ? `\u2068${text}\u2069` : text)
 
-/** The text of a key, with `{name}` replaced by what `values` has under it. */
+/** Text of a key, with each `{name}` replaced from `values`. */
 export const t = (key: TextKey, values: { [name: string]: string | number } = {}): string =>
   i18n.texts[key].replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name]

@@ -1,7 +1,7 @@
-// Positions on their way from the worker to the page: numbers in one array that is handed over, names only when they are new.
+// Positions from the worker to the page: numbers in one transferred array, names only when they are new.
 import type { Fix } from './position.ts'
 
-/** What a row of `numbers` holds, in this order; NaN where nobody knows. */
+/** Columns of a row of `numbers`, in this order; NaN if unknown. */
 export const FIELDS = ['lng', 'lat', 'at', 'seenAt', 'speed', 'heading', 'battery', 'accuracy'] as const
 export const ROW = FIELDS.length
 
@@ -14,14 +14,14 @@ export interface Met {
 }
 
 export interface Columns {
-  /** Trackers whose names or owners the page has not heard yet. */
+  /** Trackers whose names or owners are new to the page. */
   met: Met[]
-  /** Of the trackers, in the order of the rows. */
+  /** Numbers of the trackers, in the order of the rows. */
   indexes: Uint32Array<ArrayBuffer>
   numbers: Float64Array<ArrayBuffer>
 }
 
-/** Numbers the trackers as they come; one for the life of a worker. */
+/** Numbers the trackers in order of arrival; one instance per worker. */
 export class Packer {
   #indexes = new Map<string, number>()
   #said: string[] = []

@@ -1,4 +1,4 @@
-// What happened lately: read from the history when the page opens, then heard live.
+// Recent events: read from the history when the page opens, then received live.
 import { get, type Json, orNothing } from '../api/client.ts'
 import { session } from '../app/session.svelte.ts'
 import type { Position } from '../map/geometry.ts'
@@ -21,7 +21,7 @@ export interface FeedItem {
 
 export class EventFeed {
   items = $state.raw<FeedItem[]>([])
-  /** How many came live, so that a reader of the screen is told of those alone. */
+  /** Number of live events, so that screen readers announce only those. */
   heard = $state(0)
   fenceNames = $state.raw<ReadonlyMap<string, string>>(new Map())
 

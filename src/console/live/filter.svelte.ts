@@ -25,7 +25,7 @@ class Filter {
     this.tag = ''
   }
 
-  /** Slots that pass, by name. */
+  /** Matching slots, by name. */
   slots(): number[] {
     const { fleet } = live
     if (!this.isOn) return [...fleet.sorted()]

@@ -1,4 +1,4 @@
-// What is known of each tracker, in columns: a fleet of 20,000 is looked through several times a second.
+// State of each tracker, in columns: a fleet of 20,000 is scanned several times a second.
 import { bearing, distance, GAP_MS, isStep, type Position } from '../map/geometry.ts'
 import { type Columns, type Met, ROW } from './columns.ts'
 import { plainText } from '../parts/plain-text.ts'
@@ -16,13 +16,13 @@ export interface Ages {
   offlineAfterMs: number
 }
 
-/** Slower is standing, whatever the receiver's noise says. */
+/** Slower trackers count as standing, despite the receiver's noise. */
 const MOVING_METERS_PER_SECOND = 1.4
-/** A speed that was worked out from a step this long ago says nothing of now. */
+/** A speed computed from a step this old is no longer valid. */
 const STEP_SPEED_MS = 3 * 60_000
 const HEADING_METERS = 10
 const ROOM = 256
-/** So near that no step can be a jump: the arithmetic of the sphere is left out. */
+/** No shorter step can be a jump: spherical arithmetic is skipped. */
 const SHORT_DEGREES = 0.002
 
 export class Fleet {
@@ -33,23 +33,23 @@ export class Fleet {
   vehicleIds: (string | undefined)[] = []
   lng = new Float64Array(ROOM)
   lat = new Float64Array(ROOM)
-  /** Where it was before: the layer glides from there. */
+  /** Previous position, from which the layer glides. */
   fromLng = new Float64Array(ROOM)
   fromLat = new Float64Array(ROOM)
-  /** When the position came, by the page's own clock. */
+  /** Arrival of the position, by the page's own clock. */
   movedAt = new Float64Array(ROOM)
   at = new Float64Array(ROOM)
   seenAt = new Float64Array(ROOM)
-  /** NaN where nobody knows. */
+  /** NaN if unknown. */
   speed = new Float32Array(ROOM)
   heading = new Float32Array(ROOM)
   battery = new Float32Array(ROOM)
   accuracy = new Float32Array(ROOM)
   state = new Uint8Array(ROOM)
-  /** 1 for those that still are there. */
+  /** 1 for trackers that still exist. */
   present = new Uint8Array(ROOM)
   #slots = new Map<string, number>()
-  /** By the worker's number of a tracker. */
+  /** Slots by the worker's number of a tracker. */
   #slotsByIndex: number[] = []
   #sorted: number[] | undefined
 
@@ -62,7 +62,7 @@ export class Fleet {
     return slot !== undefined && this.present[slot] === 1 ? slot : undefined
   }
 
-  /** Takes positions in; `now` is the page's own clock, for gliding. Whom a snapshot does not name is gone. */
+  /** Stores positions; `now` is the page's own clock, for gliding. Trackers missing from a snapshot are gone. */
   take({ met, indexes, numbers }: Columns, now: number, isSnapshot = false): void {
     for (const one of met) this.#meet(one)
     if (isSnapshot) {
@@ -78,7 +78,7 @@ export class Fleet {
       this.#put(this.#slotsByIndex[indexes[row]!]!, numbers, row * ROW, now)
   }
 
-  /** Speeds and headings of those that said none, from their points of the last minutes, oldest first. */
+  /** Computes missing speeds and headings from the points of the last minutes, oldest first. */
   takeSteps(points: readonly { trackerId: string; at: number; position: Position }[]): void {
     const before = new Map<string, { at: number; position: Position }>()
     for (const point of points) {
@@ -102,7 +102,7 @@ export class Fleet {
     this.#sorted = undefined
   }
 
-  /** Works out states anew; `now` is the server's clock. */
+  /** Recomputes states; `now` is the server's clock. */
   age(now: number, ages: Ages): Uint32Array {
     const counts = new Uint32Array(STATES.length)
     for (let slot = 0; slot < this.size; slot++) {
@@ -113,7 +113,7 @@ export class Fleet {
     return counts
   }
 
-  /** Slots by name, those that are there. */
+  /** Present slots, by name. */
   sorted(): number[] {
     if (this.#sorted !== undefined) return this.#sorted
     const { compare } = new Intl.Collator(undefined, { numeric: true })
@@ -123,7 +123,7 @@ export class Fleet {
     return this.#sorted
   }
 
-  /** Puts a tracker somewhere without gliding, as looking back does; answers its slot. */
+  /** Sets a tracker's position without gliding, for playback; returns its slot. */
   place(trackerId: string, name: string, [lng, lat]: Position, heading: number, state: number): number {
     const slot = this.#slots.get(trackerId) ?? this.#add(trackerId, name)
     this.present[slot] = 1

@@ -1,4 +1,4 @@
-// The fleet as the page knows it: filled by the live worker, aged by the server's clock, filtered for list and map alike.
+// The page's fleet: filled by the live worker, aged by the server's clock, filtered for list and map alike.
 import { get, getAll, type Json, orNothing, serverNow } from '../api/client.ts'
 import { pageSettings } from '../app/page-settings.ts'
 import { session } from '../app/session.svelte.ts'
@@ -13,17 +13,17 @@ const LIVE_PATH = '/api/v3/live'
 const SHOW_MS = 200
 const AGE_MS = 1000
 const FENCES_MAX = 20_000
-/** Above this, what is new comes once a second. */
+/** Larger fleets are updated once a second. */
 const QUICK_FLEET_MAX = 2_000
 const QUICK_MS = 250
 const SLOW_MS = 1000
-/** So often the page asks for what the live channel does not tell. */
+/** Interval of loading data that the live channel does not send. */
 const REFRESH_MS = 5 * 60_000
-/** When a geofence that the page does not know is looked for: the list may lack for a moment what has just been made. */
+/** Delays of looking up an unknown geofence: the list may briefly lack one that was just created. */
 const SEEK_MS = [0, 2_000, 15_000]
-/** A second of the page that took longer than this was a sleep, or a tab that was not looked at. */
+/** A second that took longer than this was a sleep, or a hidden tab. */
 const SLEPT_MS = 15_000
-/** How far back the first view looks for what moves. */
+/** Span in which the first view looks for movement. */
 const STEPS_MS = 2 * 60_000
 const STEPS_MAX = 20_000
 
@@ -41,11 +41,11 @@ const NO_FACTS: TrackerFacts = { tags: [] }
 class LiveStore {
   readonly fleet = new Fleet()
   readonly feed = new EventFeed()
-  /** Rises whenever something is to be shown anew. */
+  /** Increases whenever something needs to be redrawn. */
   tick = $state(0)
-  /** Rises each second: ages are told by it. */
+  /** Changes every second: ages are computed from it. */
   now = $state(serverNow())
-  /** The notification that was told or read last, as it was heard. */
+  /** The notification last announced or read, as received. */
   notified = $state.raw<Json>()
   connection = $state<Connection>('connecting')
   lostAt = $state(0)
@@ -63,7 +63,7 @@ class LiveStore {
   #agedAt = 0
   #tickedAt = 0
   #refreshedAt = 0
-  /** Geofences that were asked for since the last refresh, and may not be there. */
+  /** Geofences looked up since the last refresh, which may not exist. */
   #sought = new Set<string>()
 
   async start(): Promise<void> {
@@ -87,14 +87,14 @@ class LiveStore {
     await Promise.all([this.loadFences(), this.#loadFacts(), this.feed.load(this.fleet)])
   }
 
-  /** What others have changed meanwhile: geofences, teams, tags, and what the reader may do. */
+  /** Reloads data that others may have changed: geofences, teams, tags, and the reader's permissions. */
   #refresh(): void {
     this.#refreshedAt = serverNow()
     this.#sought.clear()
     void Promise.all([session.lookAround().then(() => this.loadFences()), this.#loadFacts()]).catch(() => undefined)
   }
 
-  /** Timers stand still while the machine sleeps; its clock does not. */
+  /** Timers stop while the machine sleeps; its clock does not. */
   #noticeSleep(): void {
     const now = Date.now()
     if (now - this.#tickedAt > SLEPT_MS) this.#tell({ type: 'woke' })
@@ -117,7 +117,7 @@ class LiveStore {
     this.feed.fenceNames = new Map(fences.map(({ _id, name }) => [_id, name]))
   }
 
-  /** Of a tracker that is not there any more, its id. */
+  /** Id if the tracker no longer exists. */
   nameOf(trackerId: string): string {
     const slot = this.fleet.slotOf(trackerId)
     return slot === undefined ? trackerId : this.fleet.names[slot]!
@@ -161,7 +161,7 @@ class LiveStore {
       )
   }
 
-  /** A geofence that somebody has just made is loaded; one that is gone by now, or beyond what a page holds, is soon given up. */
+  /** Loads geofences that were just created; gives up soon on ones deleted by now, or beyond a page's limit. */
   #seekFences(events: readonly LiveEvent[]): void {
     const crossed = events.filter(({ channel }) => channel === 'geofence').map(({ event }) => String(event.geofenceId))
     const unknown = crossed.filter((id) => !this.feed.fenceNames.has(id) && !this.#sought.has(id))
@@ -185,7 +185,7 @@ class LiveStore {
     if (connection === 'lost' && this.connection !== 'lost') this.lostAt = serverNow()
     if (connection === 'live' && this.connection !== 'connecting') this.#refresh()
     this.connection = connection
-    // The socket's token has ended: a new one is handed to the worker, without one the page asks to sign in.
+    // The socket's token has ended: the worker gets a new one; without one the page asks for a sign-in.
     if (connection === 'signed-out') {
       this.lostAt = serverNow()
       void session.renew()
@@ -208,7 +208,7 @@ class LiveStore {
     this.tick++
   }
 
-  /** Positions of the snapshot that came without speed: whether they move is told by the points before them. */
+  /** Loads earlier points for snapshot positions without speed, to decide whether they move. */
   async #loadSteps(): Promise<void> {
     if (!this.fleet.speed.subarray(0, this.fleet.size).some(Number.isNaN)) return
     const from = new Date(serverNow() - STEPS_MS).toISOString()
@@ -226,7 +226,7 @@ class LiveStore {
     this.#age()
   }
 
-  /** Which hub, team and tags a tracker has: positions do not say it. */
+  /** Loads hub, team and tags of trackers, which positions do not include. */
   async #loadFacts(): Promise<void> {
     const [hubs, teams] = await Promise.all([
       orNothing(getAll('/hubs?fields=_id,name', 5_000), []),
@@ -238,7 +238,7 @@ class LiveStore {
     this.#knowsFacts = true
   }
 
-  /** Trackers that came after the page was opened. */
+  /** Trackers added after the page was opened. */
   async #meet(met: readonly Met[]): Promise<void> {
     const fresh = met.filter(({ trackerId }) => !this.facts.has(trackerId)).slice(0, FACTS_AT_ONCE)
     if (!this.#knowsFacts || fresh.length === 0) return

@@ -1,4 +1,4 @@
-// What the page and its live worker say to each other.
+// Messages between the page and its live worker.
 import type { Columns } from './columns.ts'
 
 export interface Subscription {
@@ -9,10 +9,10 @@ export interface Subscription {
 
 export type ToWorker =
   | { type: 'open'; url: string; token: string; subscription: Subscription }
-  /** A token that goes on where the last one ends. */
+  /** A token that replaces the expiring one. */
   | { type: 'token'; token: string }
   | { type: 'retry' }
-  /** The machine has slept: the connection is asked at once whether it still is one. */
+  /** The machine has slept: the connection is checked at once. */
   | { type: 'woke' }
   | { type: 'close' }
 

@@ -1,6 +1,6 @@
-// A position as it comes to the page, and as the worker hands it on.
+// A position as the page receives it, and as the worker passes it on.
 
-/** As the API and the live channel say it. */
+/** Form of the API and the live channel. */
 export interface LivePosition {
   trackerId: string
   name: string
@@ -18,5 +18,5 @@ export interface LivePosition {
   status: 'online' | 'stale' | 'offline'
 }
 
-/** One position as the worker hands it over. */
+/** Form that the worker passes on. */
 export type Fix = Omit<LivePosition, 'recordedAt' | 'lastSeenAt' | 'status'> & { at: number; seenAt: number }

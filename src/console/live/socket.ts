@@ -1,18 +1,18 @@
-// The live channel: subscribes, comes back after a break where it was, and hands on what it hears.
+// The live channel: subscribes, resumes after a break, and passes on messages.
 import { Packer } from './columns.ts'
 import type { Fix, LivePosition } from './position.ts'
 import type { Connection, FromWorker, LiveEvent, Subscription, ToWorker } from './messages.ts'
 
 const RETRY_MS = 500
 const RETRY_MS_MAX = 15_000
-/** How long what was heard waits for more. */
+/** How long received messages wait for more. */
 const BATCH_MS = 100
-/** No sign of life for this long after a question, and the connection is dead though nobody closed it. */
+/** Without any message this long after a probe, the connection is dead even if not closed. */
 const SILENT_MS = 20_000
 const ASK_MS = 10_000
-/** After a sleep the question is answered sooner, or there is nobody. */
+/** After a sleep a probe must be answered sooner. */
 const WOKE_MS = 4_000
-/** Close codes of the server: the token is no longer good, and is not allowed here. */
+/** Close codes of the server: the token has expired, or is forbidden here. */
 const UNAUTHENTICATED = 4401
 const FORBIDDEN = 4403
 
@@ -61,7 +61,7 @@ class Live {
   #gone = new Set<string>()
   #events: LiveEvent[] = []
   #isDue = false
-  /** Positions of a snapshot whose last part has not come. */
+  /** Positions of an incomplete snapshot. */
   #snapshot: Fix[] | undefined
 
   constructor(around: Surroundings) {
@@ -107,7 +107,7 @@ class Live {
       this.#take(JSON.parse(data) as Heard)
     }
     socket.onclose = ({ code }) => this.#closed(socket, code)
-    // A network that swallows everything leaves it opening for minutes.
+    // On a network that drops all packets it stays opening for minutes.
     this.#around.later(() => {
       if (socket !== this.#socket || socket.readyState === OPEN) return
       this.#closed(socket, 1006)
@@ -139,7 +139,7 @@ class Live {
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX)
   }
 
-  /** Asks again and again; a connection that was cut without a word answers nothing, and is given up. */
+  /** Probes repeatedly; a connection that was cut silently does not answer, and is closed. */
   #watch(socket: Socket): void {
     const count = this.#heardCount
     this.#around.later(() => {
@@ -149,7 +149,7 @@ class Live {
     }, ASK_MS)
   }
 
-  /** An unknown id is answered by nothing or an error: either way bytes come back while the server is there. */
+  /** An unknown id is answered with nothing or an error: either way bytes come back while the server is there. */
   #probe(socket: Socket, ms: number, isAlive: () => void = () => undefined): void {
     const count = this.#heardCount
     this.#send({ type: 'subscribe', id: 'alive', channels: ['positions'], trackerIds: [NOBODY] })

@@ -1,4 +1,4 @@
-// Holds the socket, so that parsing a sweep of a large fleet never holds up the page; hands on what happened in batches.
+// Owns the socket, so that parsing a large fleet's positions never blocks the page; passes on events in batches.
 import type { FromWorker, ToWorker } from './messages.ts'
 import { openLive } from './socket.ts'
 

@@ -2,7 +2,7 @@ import maplibregl from 'maplibre-gl/dist/maplibre-gl-csp.js'
 import { baseGround, type Ground } from './ground.ts'
 import { ownStyleGround } from './own-style.ts'
 
-/** What the operator configured, or what the service ships. */
+/** The operator's style or streets, else the shipped map. */
 export const groundOf = async (settings: { hasStreets?: boolean; mapStyleUrl?: string }): Promise<Ground> => {
   const { hasStreets, mapStyleUrl } = settings
   if (mapStyleUrl !== undefined) return (await ownStyleGround(mapStyleUrl)) ?? baseGround

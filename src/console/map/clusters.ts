@@ -1,4 +1,4 @@
-// Gathers trackers that would lie on each other, by a grid on the screen's pixels.
+// Groups overlapping trackers by a grid on the screen's pixels.
 import type { Feature } from 'geojson'
 import type { Fleet } from '../live/fleet.ts'
 import { mercatorX, mercatorY } from './tracker-layer.ts'
@@ -17,7 +17,7 @@ export interface Clustered {
   singles: number[]
 }
 
-/** Slots in sight, by cell: a cell with two or more is a cluster. */
+/** Visible slots, by cell: a cell with two or more is a cluster. */
 export const clustered = (fleet: Fleet, slots: readonly number[], zoom: number): Clustered => {
   const cells = new Map<number, number[]>()
   const cellsAcross = cellsAt(zoom)
@@ -37,7 +37,7 @@ export const clustered = (fleet: Fleet, slots: readonly number[], zoom: number):
   return found
 }
 
-/** The grid changes at half zooms only, so that clusters do not shiver while one zooms. */
+/** The grid changes only at half zooms, so that clusters do not flicker while zooming. */
 const cellsAt = (zoom: number): number =>
   Math.max(1, Math.round((TILE_PIXELS * 2 ** (Math.round(zoom * 2) / 2)) / CELL_PIXELS))
 
@@ -50,7 +50,7 @@ const clusterOf = (fleet: Fleet, slots: number[]): Cluster => {
   return { slots, lng: lng / slots.length, lat: lat / slots.length }
 }
 
-/** As the map draws it. */
+/** Feature of a cluster for the map. */
 export const clusterFeature = ({ slots, lng, lat }: Cluster, index: number): Feature => ({
   type: 'Feature',
   properties: { index, count: slots.length, name: String(slots.length) },

@@ -1,4 +1,4 @@
-// Geofences as GeoJSON that a map can draw: circles become polygons, corridors stay lines and say how wide they are.
+// Geofences as GeoJSON that a map can draw: circles become polygons, corridors stay lines with a width.
 import type { Feature, Geometry } from 'geojson'
 import { circleRing, distance, distanceToLine, isInRing, pixelsAtZoom0, type Position, unwrapped } from './geometry.ts'
 
@@ -22,7 +22,7 @@ export interface FenceFeature {
   label: Feature
 }
 
-/** Undefined where a shape is not complete yet. */
+/** Undefined if a shape is not complete yet. */
 export const fenceFeature = (shape: FenceShape, id = '', name = ''): FenceFeature | undefined => {
   const drawn = drawnOf(shape)
   if (drawn === undefined) return undefined
@@ -71,7 +71,7 @@ const middleOf = (ring: readonly Position[]): Position => [
   ring.reduce((sum, [, lat]) => sum + lat, 0) / ring.length,
 ]
 
-/** Whether a place is inside, near enough to say so on a screen; the service alone decides. */
+/** Whether a place is inside, accurate enough for display; the service alone decides. */
 export const isInside = (place: Position, { geometry, center, radius, width }: FenceShape): boolean => {
   if (center !== undefined) return distance(place, [center.lng, center.lat]) <= (radius ?? 0)
   if (geometry === undefined) return false

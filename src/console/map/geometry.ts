@@ -1,4 +1,4 @@
-// What the console computes about places. Positions are [longitude, latitude] in degrees, lengths are metres.
+// Geometry of the console. Positions are [longitude, latitude] in degrees, lengths are metres.
 
 export type Position = [lng: number, lat: number]
 
@@ -9,9 +9,9 @@ export interface TimedPosition {
 
 const EARTH_RADIUS_METERS = 6_371_008.8
 const RADIANS = Math.PI / 180
-/** Longer than this without a point, and nobody knows how the tracker went. */
+/** After a longer time without a point, the tracker's path is unknown. */
 export const GAP_MS = 5 * 60_000
-/** A step that is both this long and this fast is no journey: a demo that begins again, two devices under one id. */
+/** A step that is both this long and this fast is no journey: a demo that restarts, two devices under one id. */
 const JUMP_METERS = 500
 const JUMP_METERS_PER_SECOND = 85
 
@@ -33,7 +33,7 @@ export const bearing = ([lng1, lat1]: Position, [lng2, lat2]: Position): number 
   return (Math.atan2(y, x) / RADIANS + 360) % 360
 }
 
-/** The place that is so many metres away in that direction. */
+/** The place at that distance in that direction. */
 export const destination = ([lng, lat]: Position, bearingDegrees: number, meters: number): Position => {
   const angle = meters / EARTH_RADIUS_METERS
   const turn = bearingDegrees * RADIANS
@@ -43,19 +43,19 @@ export const destination = ([lng, lat]: Position, bearingDegrees: number, meters
   return [lng + Math.atan2(y, x) / RADIANS, Math.asin(sinLat) / RADIANS]
 }
 
-/** Whether a tracker can have gone from one point to the next. */
+/** Whether a tracker can have moved from one point to the next. */
 export const isReachable = (from: TimedPosition, to: TimedPosition): boolean => {
   const meters = distance(from.position, to.position)
   return meters < JUMP_METERS || meters / ((to.at - from.at) / 1000) < JUMP_METERS_PER_SECOND
 }
 
-/** Whether two points, with none between them, can be joined by a line. */
+/** Whether two consecutive points can be joined by a line. */
 export const isStep = (from: TimedPosition, to: TimedPosition): boolean =>
   to.at - from.at <= GAP_MS && isReachable(from, to)
 
 /**
- * Cuts points in order of time where two cannot be joined; where points were left out, by `isReachable`.
- * Answers the lines of at least two positions, and how many metres they have together.
+ * Cuts points in order of time where two cannot be joined; use `isReachable` if points were left out. Returns the lines
+ * of at least two positions, and their total length in metres.
  */
 export const splitTrack = (
   points: readonly TimedPosition[],
@@ -73,7 +73,7 @@ export const splitTrack = (
   return { lines: lines.filter((line) => line.length > 1).map(unwrapped), meters }
 }
 
-/** Longitudes that go on beyond 180 instead of jumping to the other end of the map. */
+/** Longitudes that continue beyond 180 instead of jumping to the other end of the map. */
 export const unwrapped = (positions: readonly Position[]): Position[] => {
   let turns = 0
   return positions.map(([lng, lat], index) => {
@@ -88,14 +88,14 @@ export const unwrapped = (positions: readonly Position[]): Position[] => {
 export const circleRing = (center: Position, radius: number): Position[] =>
   Array.from({ length: 65 }, (_, i) => destination(center, ((i % 64) / 64) * 360, radius))
 
-/** Metres that a pixel of the map is wide at zoom 0 on the equator. */
+/** Width in metres of a pixel of the map at zoom 0 on the equator. */
 const METERS_PER_PIXEL = (2 * Math.PI * EARTH_RADIUS_METERS) / 512
 
-/** How many pixels `meters` are at zoom 0 at this latitude; each zoom doubles it. */
+/** Number of pixels of `meters` at zoom 0 at this latitude; each zoom doubles it. */
 export const pixelsAtZoom0 = (meters: number, lat: number): number =>
   meters / (METERS_PER_PIXEL * Math.cos(lat * RADIANS))
 
-/** Metres from a place to a line, on a plane that touches the sphere at the place: good for what a map shows. */
+/** Metres from a place to a line, on a plane that touches the sphere at the place: accurate enough for a map. */
 export const distanceToLine = ([lng, lat]: Position, line: readonly Position[]): number => {
   const scale = Math.cos(lat * RADIANS)
   const flat = line.map(([x, y]): Position => [turned(x - lng) * scale, y - lat])

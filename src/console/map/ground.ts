@@ -1,18 +1,18 @@
-// The ground below everything: the base map that the service ships. Its tiles hold land, water, borders, countries and cities.
+// The shipped base map. Its tiles hold land, water, borders, countries and cities.
 import type { LayerSpecification, SourceSpecification, StyleSpecification } from 'maplibre-gl'
 import type { Palette } from './palette.ts'
 
-/** Tiles end here; nearer, the map shows the last ones larger. */
+/** Highest zoom of the tiles; beyond it, the map enlarges them. */
 const ZOOM_MAX = 6
 const FONT = ['system-ui', 'sans-serif']
 
-/** What lies below all that is the reader's own. */
+/** Base map below the reader's own layers. */
 export interface Ground {
   sources: StyleSpecification['sources']
   layers(palette: Palette): LayerSpecification[]
-  /** Names of the ground, above the traces. */
+  /** Labels of the base map, above the traces. */
   labels(palette: Palette): LayerSpecification[]
-  /** Of names on the map; fonts come from the reader's machine unless a style names where to load them from. */
+  /** Fonts of labels; they come from the reader's machine unless a style names where to load them from. */
   font: string[]
   /** Fonts and images of a style. */
   rest?: Pick<StyleSpecification, 'glyphs' | 'sprite'>

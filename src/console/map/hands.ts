@@ -1,6 +1,6 @@
-// Whether somebody moves the map by hand just now: a move by script would end it.
+// Whether the user is moving the map by hand: a move by script would end it.
 
-/** As long as the last zoom or turn of a hand takes. */
+/** Duration of the last zoom or turn after a gesture. */
 const REST_MS = 400
 
 export class Hands {

@@ -1,4 +1,4 @@
-// The map: ground, geofences, trackers, a trail, and what is being drawn.
+// The map: base map, geofences, trackers, a trail, and the current drawing.
 import type { Feature, Point } from 'geojson'
 import type { GeoJSONSource, Map as MapLibreMap, MapMouseEvent, MapTouchEvent } from 'maplibre-gl'
 import type { Fleet } from '../live/fleet.ts'
@@ -17,7 +17,7 @@ const CLUSTER_FROM = 300
 const NAMES_MAX = 300
 const NAMES_FROM_ZOOM = 11.5
 const PICK_PIXELS = 18
-/** How far from a handle a pointer takes hold of it. */
+/** Distance at which a pointer grabs a handle. */
 const MOUSE_PIXELS = 10
 const FINGER_PIXELS = 22
 const REPAINT_MS = 1000
@@ -25,18 +25,18 @@ const REPAINT_MS = 1000
 export interface MapHandlers {
   /** Trackers at the place of a click: one, several on one spot, or none. */
   onPick(trackerIds: string[]): void
-  /** The reader has moved the map: what follows a tracker lets go. */
+  /** The reader has moved the map: following a tracker ends. */
   onDragged(): void
-  /** The browser has taken the canvas away: nothing of the view may be used until it is restored. */
+  /** The browser has lost the canvas: nothing of the view may be used until it is restored. */
   onLost(): void
   onRestored(): void
-  /** Headers of requests for what is the caller's own. */
+  /** Headers of requests for the caller's own data. */
   authorization(): { [name: string]: string }
 }
 
 export interface Pointing {
   position: Position
-  /** Of the handle or other feature below the pointer. */
+  /** Properties of the handle or other feature below the pointer. */
   handle: { [property: string]: unknown } | undefined
   type: 'down' | 'move' | 'up' | 'click'
 }
@@ -45,7 +45,7 @@ export class MapView {
   map: MapLibreMap
   trackers: TrackerLayer
   isClustering = true
-  /** While something is drawn, clicks mean corners and not trackers. */
+  /** While drawing, clicks add corners and do not select trackers. */
   onPointing: ((pointing: Pointing) => boolean) | undefined
   #handlers: MapHandlers
   #fleet: Fleet | undefined
@@ -74,7 +74,7 @@ export class MapView {
       transformRequest: (url) => ({ url, headers: url.startsWith(OWN_TRACES) ? handlers.authorization() : undefined }),
       fadeDuration: isStill ? 0 : 150,
     })
-    // Tiles that cannot be loaded are asked for again as the map moves; the page says what is lost.
+    // Tiles that fail to load are requested again as the map moves; the page reports lost connections.
     this.map.on('error', () => undefined)
     this.map.addControl(new maplibregl.NavigationControl({ visualizePitch: false }), 'bottom-right')
     this.map.addControl(new maplibregl.ScaleControl(), 'bottom-left')
@@ -95,7 +95,7 @@ export class MapView {
     this.map.on('touchmove', (event) => this.#point('move', event))
   }
 
-  /** After a loss the map brings back its style, but no layer of one's own. */
+  /** After a loss the map restores its style, but no custom layer. */
   #watchLoss(): void {
     this.map.on('webglcontextlost', () => {
       this.#isLost = true
@@ -141,7 +141,7 @@ export class MapView {
     )
   }
 
-  /** Lines, each in a colour of its own or in that of a trail. */
+  /** Lines, each in its own colour or in that of a trail. */
   drawTrail(lines: readonly { coordinates: Position[]; color?: string }[]): void {
     this.set(
       'trail',
@@ -175,13 +175,13 @@ export class MapView {
     this.map.easeTo({ center, duration: durationMs, easing: (part) => part })
   }
 
-  /** What stands on the map, by tracker, as parts of the square world; tests compare it with what the service says. */
+  /** Positions on the map, by tracker, as parts of the square world; tests compare them with the service's. */
   places(): { [trackerId: string]: [x: number, y: number] } {
     const places = this.trackers.places()
     return Object.fromEntries(this.#shown.map((slot, i) => [this.#fleet!.ids[slot]!, places[i]!]))
   }
 
-  /** Copies what is drawn: browsers print the map's own canvas empty. */
+  /** Copies the drawn map: browsers print its own canvas empty. */
   copyTo(canvas: HTMLCanvasElement): void {
     const drawn = this.map.getCanvas()
     this.map.redraw()
@@ -224,7 +224,7 @@ export class MapView {
   #name(fleet: Fleet, shown: readonly number[]): void {
     const now = performance.now()
     if (now - this.#namesAt < REPAINT_MS / 2) {
-      // What is shown last may stay: its names come after it.
+      // Trackers shown last may stay: their names are drawn after them.
       this.#namesDue ??= setTimeout(() => this.#redraw(), REPAINT_MS / 2) as unknown as number
       return
     }

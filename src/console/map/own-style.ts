@@ -1,10 +1,10 @@
-// The operator's own style in place of the shipped map.
+// The operator's own style, which replaces the shipped map.
 import type { LayerSpecification, StyleSpecification } from 'maplibre-gl'
 import { baseGround, type Ground } from './ground.ts'
 
 const PREFIX = 'style-'
 
-/** Undefined where the style cannot be had: the shipped map stays. */
+/** Undefined if the style cannot be loaded: the shipped map stays. */
 export const ownStyleGround = async (url: string): Promise<Ground | undefined> => {
   try {
     const answer = await fetch(url, { credentials: 'omit', referrerPolicy: 'no-referrer' })
@@ -36,7 +36,7 @@ const groundOf = (style: StyleSpecification, url: string): Ground => {
   }
 }
 
-/** Addresses in a style may be told from its own. */
+/** Addresses in a style may be relative to its own. */
 const absolute = <Source extends object>(source: Source, url: string): Source => {
   const { url: at, tiles } = source as { url?: string; tiles?: string[] }
   return {
@@ -49,7 +49,7 @@ const absolute = <Source extends object>(source: Source, url: string): Source =>
 const withBraces = (template: string, url: string): string =>
   new URL(template, url).href.replaceAll('%7B', '{').replaceAll('%7D', '}')
 
-/** One that its server has, told by a layer that uses it. */
+/** A font that its server has: one used by a layer. */
 const fontOf = (layers: readonly LayerSpecification[]): string[] | undefined => {
   for (const layer of layers) {
     const font = layer.type === 'symbol' ? layer.layout?.['text-font'] : undefined

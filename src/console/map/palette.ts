@@ -5,7 +5,7 @@ export type Theme = 'light' | 'dark'
 
 export interface Palette {
   ground: string
-  /** Of names that matter less. */
+  /** Colour of less important labels. */
   faint: string
   water: string
   border: string

@@ -1,13 +1,13 @@
-// The one map of the page, shared by what stands beside it.
+// The only map of the page, shared by its parts.
 import type { MapView } from './map-view.ts'
 
 class Stage {
   view = $state.raw<MapView>()
   /** No WebGL: positions are shown as a table. */
   hasNoMap = $state(false)
-  /** There was a map, and the browser has lost it; it may come back. */
+  /** The browser has lost the map; it may come back. */
   isLost = $state(false)
-  /** The tracker that the map keeps in its middle, now or in playback; a reader who drags the map lets go of it. */
+  /** The tracker kept in the map's centre, live or in playback; dragging the map ends it. */
   followedId = $state<string>()
 
   toggleFollow(trackerId: string): void {

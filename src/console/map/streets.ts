@@ -1,4 +1,4 @@
-// Streets over the shipped map, from the archive that the service has. Its layers are told by the names that the usual schemas give them.
+// Streets over the shipped map, from the service's archive. Its layers are recognised by their names in common schemas.
 import type { addProtocol, LayerSpecification } from 'maplibre-gl'
 import { PMTiles, Protocol, TileType } from 'pmtiles'
 import { baseGround, type Ground, label } from './ground.ts'
@@ -16,10 +16,10 @@ const PLACES = ['places', 'place', 'place_labels']
 
 const LARGE = ['motorway', 'highway', 'trunk', 'primary', 'major_road']
 const KIND = ['coalesce', ['get', 'kind'], ['get', 'class'], '']
-/** Places that the shipped map has no names of. */
+/** Places whose names the shipped map lacks. */
 const SMALL_PLACES = ['town', 'village', 'hamlet', 'suburb', 'quarter', 'neighbourhood', 'locality', 'macrohood']
 
-/** Undefined where the archive cannot be read: the shipped map stays. */
+/** Undefined if the archive cannot be read: the shipped map stays. */
 export const streetsGround = async (register: typeof addProtocol): Promise<Ground | undefined> => {
   const url = `${location.origin}${ARCHIVE_PATH}`
   try {
@@ -38,7 +38,7 @@ export const streetsGround = async (register: typeof addProtocol): Promise<Groun
       ...baseGround,
       sources: {
         ...baseGround.sources,
-        // Not by its TileJSON, whose attribution is set as HTML.
+        // Without its TileJSON, whose attribution is inserted as HTML.
         [SOURCE]: {
           type: isVector ? 'vector' : 'raster',
           tiles: [`pmtiles://${url}/{z}/{x}/{y}`],
@@ -133,5 +133,5 @@ const streetNames = (palette: Palette, names: readonly string[]): LayerSpecifica
   ),
 ]
 
-/** The attribution of an archive is a stranger's HTML, which the map would set as it is: its words stay, and no tag. */
+/** An archive's attribution is foreign HTML that the map would insert unchanged: its text is kept without tags. */
 const plain = (html: string): string => html.replace(/<[^>]*>/g, '').replace(/[<>]/g, '')

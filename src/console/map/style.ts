@@ -1,4 +1,4 @@
-// What the map is drawn of, light and dark.
+// Layers of the map, light and dark.
 import type { LayerSpecification, StyleSpecification } from 'maplibre-gl'
 import type { Ground } from './ground.ts'
 import type { Palette } from './palette.ts'
@@ -10,7 +10,7 @@ export type SourceName = (typeof SOURCES)[number]
 const ROUND = { 'line-join': 'round', 'line-cap': 'round' } as const
 const AREAS = ['!=', ['geometry-type'], 'LineString'] as never
 const CORRIDORS = ['==', ['geometry-type'], 'LineString'] as never
-/** Width in pixels of what is so many pixels wide at zoom 0. */
+/** Width in pixels that doubles with each zoom, from the width at zoom 0. */
 const GROUND_WIDTH = [
   'interpolate',
   ['exponential', 2],
@@ -67,7 +67,7 @@ const text = (id: string, source: string, size: number, palette: Palette, offset
 const TRACES_FROM_ZOOM = 4
 const TRACES_TO_ZOOM = 14
 
-/** Where the fleet drove: the streets of a map that has no others. */
+/** Past routes of the fleet: the streets of a map without others. */
 const traces = (palette: Palette): LayerSpecification => ({
   id: 'traces',
   source: 'traces',
@@ -77,7 +77,7 @@ const traces = (palette: Palette): LayerSpecification => ({
   paint: {
     'circle-color': palette.road,
     'circle-opacity': ['interpolate', ['linear'], ['get', 'count'], 1, 0.45, 16, 0.95],
-    // As wide as a cell, which is as large on the screen from zoom to zoom until the finest are reached.
+    // As wide as a cell, whose size on the screen stays the same at each zoom until the finest cells.
     'circle-radius': ['interpolate', ['exponential', 2], ['zoom'], 12, 1.4, 14, 4, 15.5, 8],
   },
 })
@@ -128,7 +128,7 @@ export const TRACES_PATH = '/api/v3/tiles/traces/'
 
 export const styleOf = (palette: Palette, ground: Ground): StyleSpecification => ({
   version: 8,
-  // Colours change at once: what is printed is drawn once.
+  // Colours change at once: a printed map is drawn once.
   transition: { duration: 0, delay: 0 },
   ...ground.rest,
   sources: {

@@ -18,7 +18,7 @@ export interface TrackerColors {
   selected: Color
 }
 
-/** The part of the square world, 0 to 1, as the map counts. */
+/** Coordinates of the map's square world, 0 to 1. */
 export const mercatorX = (lng: number): number => (lng + 180) / 360
 export const mercatorY = (lat: number): number =>
   0.5 - Math.log(Math.tan(Math.PI / 4 + (Math.max(-85.0511, Math.min(85.0511, lat)) * Math.PI) / 360)) / (2 * Math.PI)
@@ -27,7 +27,7 @@ export class TrackerLayer implements CustomLayerInterface {
   id = 'trackers'
   type = 'custom' as const
   renderingMode = '2d' as const
-  /** How many were drawn last, for tests and for what is said aloud. */
+  /** Number of trackers drawn last, for tests and screen readers. */
   drawn = 0
   #map: MapLibreMap | undefined
   #gl: WebGL2RenderingContext | undefined
@@ -51,7 +51,7 @@ export class TrackerLayer implements CustomLayerInterface {
     this.#map?.triggerRepaint()
   }
 
-  /** Takes what is shown: slots of the fleet, the selected one last. */
+  /** Sets the visible slots of the fleet, the selected one last. */
   show(fleet: Fleet, slots: readonly number[], selected: number | undefined, now: number): void {
     if (this.#data.length < slots.length * FLOATS) this.#data = new Float32Array(slots.length * FLOATS * 2)
     if (slots.length > 0) this.#reference = [mercatorX(fleet.lng[slots[0]!]!), mercatorY(fleet.lat[slots[0]!]!)]
@@ -68,7 +68,7 @@ export class TrackerLayer implements CustomLayerInterface {
     this.#map?.triggerRepaint()
   }
 
-  /** Where the drawn ones end their glide, as parts of the square world, in the order in which they were shown. */
+  /** End positions of the drawn glides, as parts of the square world, in the order in which they were shown. */
   places(): [x: number, y: number][] {
     const [x, y] = this.#reference
     return Array.from({ length: this.drawn }, (_, i) => {
@@ -114,7 +114,7 @@ export class TrackerLayer implements CustomLayerInterface {
     data[at + 1] = mercatorY(fleet.fromLat[slot]!) - y
     data[at + 2] = mercatorX(fleet.lng[slot]!) - x
     data[at + 3] = mercatorY(fleet.lat[slot]!) - y
-    // Seconds of the page's life: a float holds them to a millisecond for hours.
+    // Seconds since the page was opened: a float holds them to a millisecond for hours.
     data[at + 4] = now - fleet.movedAt[slot]! > GLIDE_MS ? -10 : fleet.movedAt[slot]! / 1000
     const heading = fleet.heading[slot]!
     data[at + 5] = Number.isNaN(heading) ? 0 : (heading * Math.PI) / 180
@@ -144,7 +144,7 @@ export class TrackerLayer implements CustomLayerInterface {
   }
 }
 
-/** The matrix after a move to the reference point, worked out in doubles: floats are too coarse for a street. */
+/** The matrix translated to the reference point, computed in doubles: floats are too coarse for a street. */
 const translated = (m: ArrayLike<number>, x: number, y: number): Float32Array => {
   const out = new Float32Array(16)
   for (let i = 0; i < 12; i++) out[i] = m[i]!

@@ -1,4 +1,4 @@
-/** Places a square around each tracker. `place`: from and to; `look`: when it moved, heading, state, flags. */
+/** Places a square around each tracker. `place`: from and to; `look`: time of the move, heading, state, flags. */
 export const VERTEX = `#version 300 es
 layout(location = 0) in vec4 place;
 layout(location = 1) in vec4 look;
@@ -23,7 +23,7 @@ void main() {
   spot = corner * (isSelected ? 1.9 : 1.25);
 }`
 
-/** A state is told by shape as well as colour: arrow, square, diamond with a hole, ring. */
+/** Shapes show states besides colours: arrow, square, diamond with a hole, ring. */
 export const FRAGMENT = `#version 300 es
 precision highp float;
 in vec2 spot;

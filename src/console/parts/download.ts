@@ -1,6 +1,6 @@
 import { ask } from '../api/client.ts'
 
-/** Saves what a path answers: links carry no token, so the page fetches it. */
+/** Saves the answer of a path: links carry no token, so the page fetches it. */
 export const download = async (path: string, name: string): Promise<void> =>
   saveAs(await (await ask('GET', path)).blob(), name)
 

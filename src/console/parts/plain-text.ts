@@ -1,4 +1,4 @@
-/** Letters that Unicode does not take apart, as people type them who do not have them on their keyboard. */
+/** Letters that Unicode does not decompose, with the usual replacements on keyboards that lack them. */
 const PLAIN_LETTERS: ReadonlyMap<string, string> = new Map(
   'æ:ae œ:oe ß:ss þ:th ŋ:n ĸ:k ı:i ə:e ð:d ς:σ ł:l ø:o đ:d ħ:h ŧ:t ƀ:b ɇ:e ǥ:g ɨ:i ɉ:j ɍ:r ʉ:u ɏ:y ƶ:z'
     .split(' ')
@@ -6,7 +6,7 @@ const PLAIN_LETTERS: ReadonlyMap<string, string> = new Map(
 )
 const WITH_PLAIN_LETTERS = new RegExp(`[${[...PLAIN_LETTERS.keys()].join('')}]`, 'g')
 
-/** A text without accents and in lower case, as the service's own search compares them. */
+/** A text without accents and in lower case, as in the service's own search. */
 export const plainText = (text: string): string =>
   text
     .normalize('NFKD')

@@ -1,4 +1,4 @@
-// Where the selected tracker was in the last hour: read once, then heard live.
+// Positions of the selected tracker in the last hour: read once, then received live.
 import { get, type Json, orNothing, serverNow } from '../api/client.ts'
 import { type Position, splitTrack, type TimedPosition } from '../map/geometry.ts'
 
