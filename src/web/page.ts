@@ -5,15 +5,15 @@ import { route, type Route } from '../kit/http/route.ts'
 import { staticFiles } from '../kit/http/static-files.ts'
 
 const HERE = fileURLToPath(new URL('../../../src/web/', import.meta.url))
-/** What `scripts/build-console.mjs` makes of src/console. */
+/** Output of `scripts/build-console.mjs` for src/console. */
 const CONSOLE = fileURLToPath(new URL('../../console/', import.meta.url))
 
-/** Nothing from outside but the map's, no inline code; the console works in files of its own and sets styles by script. */
+/** Only the map loads from outside; no inline code, since the console uses files and sets styles by script. */
 const policyOf = (mapOrigins: readonly string[], scripts: string): string => {
   const more = mapOrigins.map((origin) => ` ${origin}`).join('')
   return `default-src 'none'; script-src ${scripts}; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:${more}; connect-src 'self'${more}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 }
-/** Workers go by the policy of their own file: that of the map runs what shapes Arabic, which is WebAssembly. */
+/** Workers follow the policy of their own file: the map's worker shapes Arabic with WebAssembly. */
 const WORKER_SCRIPTS = "'self' 'wasm-unsafe-eval'"
 
 const headersOf = (mapOrigins: readonly string[], scripts = "'self'") => ({
@@ -21,7 +21,7 @@ const headersOf = (mapOrigins: readonly string[], scripts = "'self'") => ({
   'referrer-policy': 'no-referrer',
 })
 
-/** What links in mails lead to, by the operation that shows it. */
+/** Pages of mailed links, by the operation that shows them. */
 const ACCOUNT_PAGES = {
   '/accept-invitation': 'getInvitationPage',
   '/reset-password': 'getPasswordPage',
@@ -37,24 +37,24 @@ const FILES = [
 export interface DemoLogin {
   email: string
   password: string
-  /** Shown to everyone; otherwise to clients on this machine alone. */
+  /** Shown to everyone; otherwise only to clients on this machine. */
   isPublic: boolean
 }
 
 /** Data that the console gets with its page. */
 export interface PageSettings {
-  /** Ages of trackers by which it tells their state. */
+  /** Ages of trackers that determine their state. */
   staleAfterMs: number
   offlineAfterMs: number
-  /** An archive of streets, where there is one. */
+  /** An archive of streets, if there is one. */
   mapPath: string | undefined
   mapStyleUrl: string | undefined
-  /** Origins that the style needs beside its own. */
+  /** Origins that the style needs besides its own. */
   mapOrigins: readonly string[]
   signup: 'open' | 'first' | 'closed'
 }
 
-/** The console at `/`: it uses the public API alone. `demoLogin` fills its form in while the demo runs. */
+/** The console at `/`: it uses only the public API. `demoLogin` fills in its form while the demo runs. */
 export const pageRoutes = (demoLogin: () => DemoLogin | undefined, settings: PageSettings): Route[] => [
   ...consoleRoutes(demoLogin, settings),
   ...Object.entries(ACCOUNT_PAGES).map(([path, operationId]) => ({
