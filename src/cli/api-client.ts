@@ -7,7 +7,7 @@ export interface ApiAnswer {
   json: any
 }
 
-/** Nothing answers at the url, or what does cannot serve now, as while it starts; it may come back. */
+/** The server at the URL does not answer or cannot serve now, for example while it starts; it may come back. */
 export class Unreachable extends ConfigError {}
 
 /** A small client of the public API, for the command line. */
@@ -15,7 +15,7 @@ export class ApiClient {
   readonly url: string
   private readonly dispatcher: Dispatcher | undefined
 
-  /** `tls` says whom to trust beyond the well-known authorities. @throws ConfigError for a url that is none */
+  /** `tls` adds trusted authorities to the well-known ones. @throws ConfigError for an invalid URL */
   constructor(url: string, tls?: { ca: string } | { rejectUnauthorized: false }) {
     if (!/^https?:\/\/[^/]+\/?$/.test(url) || !URL.canParse(url))
       throw new ConfigError(`--url must be like http://127.0.0.1:8080, not "${url}"`)
@@ -23,7 +23,7 @@ export class ApiClient {
     this.dispatcher = tls && new Agent({ connect: tls })
   }
 
-  /** @throws ConfigError with the reason when there is no answer */
+  /** @throws ConfigError with the reason if there is no answer */
   async call(
     method: 'GET' | 'POST',
     path: string,
@@ -59,7 +59,7 @@ export class ApiClient {
 
 const CERTIFICATE_ERRORS = /CERT|UNABLE_TO_|ERR_TLS_|HOSTNAME_MISMATCH|INVALID_CA|SELF_SIGNED/
 
-/** The `data` of an answer. @throws Error with the server's own sentence when it is not a success. */
+/** The `data` of an answer. @throws Error with the server's own sentence if it is no success. */
 export const dataOf = (answer: ApiAnswer): never => {
   if (answer.status >= 300) throw new Error(`the server answered ${answer.status}: ${answer.json?.message}`)
   return answer.json.data as never

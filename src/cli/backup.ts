@@ -27,7 +27,7 @@ const RESTORE_OPTIONS = {
   help: { type: 'boolean' },
 } as const
 
-/** `waymark backup`: the service that runs on the data folder does it, or this process where none runs. */
+/** `waymark backup`: done by the service that runs on the data folder, or by this process if none runs. */
 export const backupCommand = async (args: readonly string[]): Promise<number> => {
   const { values: given, positionals } = parseOptions(args, BACKUP_OPTIONS, true)
   const { help, ...values } = given

@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 import { isLoopback } from '../config-values.ts'
 import { version } from '../kit/operations/version.ts'
 
-/** Says in plain words where to look and how to sign in, for the person at the terminal. */
+/** Tells the person at the terminal in plain words the address and how to sign in. */
 export const banner = (url: string, dataPath: string, signIn: string): string =>
   `\nWaymark ${version()} is ready. Open ${url}\n${signIn}\nData: ${dataPath}. Stop it with Ctrl+C.\n\n`
 
@@ -11,13 +11,13 @@ export const SIGN_IN = 'Sign in with your account; docs/integrate.md shows how t
 interface Login {
   email: string
   password: string
-  /** The file that keeps it. */
+  /** File that stores it. */
   path: string
 }
 
 /**
- * What the log and the terminal say of the demo's login. Logs travel: where others than this machine reach the service, the
- * password stays in its file, unless --demo-login-public says otherwise.
+ * The demo's login in the log and the terminal. Logs travel: if other machines reach the service, the password stays in
+ * its file, unless --demo-login-public says otherwise.
  */
 export const shownLogin = (
   { host, demoLoginPublic }: Pick<Config, 'host' | 'demoLoginPublic'>,

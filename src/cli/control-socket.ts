@@ -9,14 +9,14 @@ import type { ControlRequest } from '../operations/control.ts'
 
 export interface ControlAnswer {
   ok: boolean
-  /** The outcome, or why there is none. */
+  /** The outcome, or the reason why there is none. */
   report?: unknown
   error?: string
 }
 
 const LINE_BYTES_MAX = 64 * 1024
 
-/** The system cuts the path of a socket off after 103 to 107 bytes, without a word. */
+/** The system silently truncates paths of sockets after 103 to 107 bytes. */
 const SOCKET_PATH_BYTES_MAX = 100
 
 const pathOf = (dataPath: string): string => {
@@ -25,7 +25,7 @@ const pathOf = (dataPath: string): string => {
   return join(tmpdir(), `waymark-${createHash('sha256').update(path).digest('hex').slice(0, 32)}.sock`)
 }
 
-/** Serves requests, one line of JSON each, to the owner of the process. The data folder is locked, so a leftover socket file may go. */
+/** Serves the process owner, one line of JSON each. The data folder is locked, so a leftover socket may go. */
 export const serveControl = async (
   dataPath: string,
   answer: (request: ControlRequest) => Promise<unknown>,
@@ -41,7 +41,7 @@ export const serveControl = async (
   return server
 }
 
-/** Asks the server that runs on this data folder; undefined when none does. Without a deadline it waits as long as that takes. */
+/** Asks the server that runs on this data folder; undefined if none does. Without a deadline it waits indefinitely. */
 export const askControl = (
   dataPath: string,
   request: ControlRequest,
@@ -65,7 +65,7 @@ export const askControl = (
     socket.once('close', () => done({ ok: false, error: 'the server ended the connection' }))
   })
 
-/** What the server that has to run on this data folder reports. @throws ConfigError where none does, or with what it refuses */
+/** Report of the server that must run on this data folder. @throws ConfigError if none does, or with its refusal */
 export const askRunning = async (dataPath: string, request: ControlRequest): Promise<unknown> => {
   const answer = await askControl(dataPath, request)
   if (answer === undefined) throw new ConfigError(`no service runs on ${dataPath}; start it first`)
@@ -85,7 +85,7 @@ const serveOne = (socket: Socket, answer: (request: ControlRequest) => Promise<u
   })
 }
 
-/** A reader of lines tells again of its input's errors, which would end the process where nobody listens. */
+/** A line reader re-emits errors of its input, which would end the process without a listener. */
 const firstLine = (socket: Socket, take: (line: string) => void): void => {
   const lines = createInterface({ input: socket })
   lines.once('line', take)

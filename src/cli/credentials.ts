@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { ConfigError } from '../config-values.ts'
 import { ApiClient, Unreachable } from './api-client.ts'
 
-/** Options that every command which talks to a running service takes. */
+/** Options of every command that talks to a running service. */
 export const CONNECTION_OPTIONS = {
   url: { type: 'string', default: 'http://127.0.0.1:8080' },
   ca: { type: 'string' },
@@ -36,7 +36,7 @@ export const clientOf = ({ url, ca }: Values): ApiClient => {
   return new ApiClient(url as string, ca === undefined ? undefined : { ca: readFileSync(ca as string, 'utf8') })
 }
 
-/** Signs in with `--email` and `--password`; answers the token. */
+/** Signs in with `--email` and `--password`; returns the token. */
 export const signIn = async (client: ApiClient, { email, password }: Values): Promise<string> => {
   if (email === undefined || password === undefined) throw new ConfigError('give --email and --password')
   const answer = await client.call('POST', '/auth/login', { body: { email, password } })

@@ -23,17 +23,17 @@ export interface DemoOptions {
   clock: Clock
   logger: Logger
   signal: AbortSignal
-  /** Called when the login is good. */
+  /** Called once the login works. */
   onLogin: (login: { email: string; password: string; path: string }) => void
 }
 
 /**
- * The demo: an organization of its own with a few fences, and the shipped trace replayed again and again in real time.
- * It speaks the public API alone. The login is made once and kept in the data folder.
+ * The demo: its own organization with a few fences, and the shipped trace replayed repeatedly in real time. It uses
+ * only the public API. The login is created once and kept in the data folder.
  */
 export const runDemo = async (options: DemoOptions): Promise<void> => {
   const { url, clock, logger, signal } = options
-  // It calls the process that it runs in, whose certificate is made for another name, or by nobody known.
+  // It calls its own process, whose certificate is for another name, or of an unknown issuer.
   const client = new ApiClient(url, { rejectUnauthorized: false })
   const path = join(options.dataPath, 'demo.json')
   const login = await openDemo(client, path)
@@ -62,10 +62,10 @@ const openDemo = async (client: ApiClient, path: string): Promise<DemoLogin> => 
   const isNew = !existsSync(path)
   let login = isNew ? newLogin('demo') : (JSON.parse(readFileSync(path, 'utf8')) as DemoLogin)
   const keep = (): void => writeFileSync(path, JSON.stringify(login), { mode: 0o600 })
-  keep() // before it is used: a start that is cut off here goes on with it
+  keep() // before it is used: a start interrupted here reuses it
   let token = await signIn(client, login)
   if (token === undefined && isNew) {
-    // What an earlier demo made cannot be entered without its login.
+    // Data of an earlier demo is inaccessible without its login.
     login = newLogin(`demo-${randomBytes(4).toString('hex')}`)
     keep()
     token = await signIn(client, login)
@@ -95,7 +95,7 @@ const newLogin = (name: string): DemoLogin => ({
   password: randomBytes(12).toString('base64url'),
 })
 
-/** Makes the organization where there is none yet; undefined when the e-mail belongs to another password. */
+/** Creates the organization if there is none yet; undefined if the e-mail has another password. */
 const signIn = async (client: ApiClient, { email, password }: DemoLogin): Promise<string | undefined> => {
   const answer = await client.call('POST', '/auth/login', { body: { email, password } })
   if (answer.status === 200) return answer.json.token as string

@@ -9,7 +9,7 @@ interface FromServer {
   rejected?: { index: number; code: string; message: string }[]
 }
 
-/** A point that the server refused: the frame it was sent in, as `send` answered, and its index there. */
+/** A point that the server refused: the number of its frame, as `send` returned it, and its index there. */
 export interface Rejected {
   seq: number
   index: number
@@ -17,7 +17,7 @@ export interface Rejected {
   message: string
 }
 
-/** One connection of the ingest channel that keeps to the window and knows what is acknowledged. */
+/** A connection of the ingest channel that respects the window and tracks acknowledgements. */
 export class IngestClient {
   private readonly socket: WebSocket
   private sent = 0
@@ -35,7 +35,7 @@ export class IngestClient {
     this.socket = client.socket('/ingest')
   }
 
-  /** @throws Error when the server refuses the credential or is not there. */
+  /** @throws Error if the server refuses the credential or cannot be reached. */
   static async connect(service: string | ApiClient, credential: string): Promise<IngestClient> {
     const api = typeof service === 'string' ? new ApiClient(service) : service
     const client = new IngestClient(api)
@@ -55,7 +55,7 @@ export class IngestClient {
     return client
   }
 
-  /** Sends a frame as soon as the window has room; answers its number. */
+  /** Sends a frame as soon as the window has room; returns its number. */
   async send(points: readonly object[]): Promise<number> {
     const text = JSON.stringify({ type: 'points', seq: this.sent + 1, points })
     const bytes = Buffer.byteLength(text)

@@ -23,7 +23,7 @@ const OPTIONS = {
   help: { type: 'boolean', default: false },
 } as const
 
-/** `waymark migrate`: says on standard error how far it is, and prints what was copied as one line of JSON. */
+/** `waymark migrate`: reports progress on standard error, and prints a summary as one line of JSON. */
 export const migrateCommand = async (args: readonly string[]): Promise<number> => {
   const { values } = parseOptions(args, OPTIONS)
   if (values.help) return print(USAGE)

@@ -7,8 +7,8 @@ export interface NpmParent {
 }
 
 /**
- * npm passes a signal to the shell that it started, not to what runs in it, and nothing at all when it is killed: the service
- * would go on with its port and its data folder. Answers undefined where npm did not start this process, or there is no /proc.
+ * npm passes signals to the shell that it started, not to the command in it, and none when it is killed: the service
+ * would keep its port and its data folder. Undefined if npm did not start this process, or there is no /proc.
  */
 export const npmParent = (): NpmParent | undefined => {
   const pid = process.ppid
@@ -27,7 +27,7 @@ interface Process {
 
 const isNpm = ({ name }: Process): boolean => /^np[mx]\b/.test(name)
 
-/** From `/proc/<pid>/stat`: `pid (name) state parent …`, where the name may hold blanks and brackets. */
+/** From `/proc/<pid>/stat`: `pid (name) state parent …`, where the name may contain blanks and brackets. */
 const processOf = (pid: number): Process | undefined => {
   let stat: string
   try {

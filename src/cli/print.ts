@@ -1,4 +1,4 @@
-/** Prints what a command has to say; answers the exit code of success. */
+/** Prints a command's output; returns the exit code of success. */
 export const print = (text: string): number => {
   process.stdout.write(text)
   return 0

@@ -11,7 +11,7 @@ Ends with 1 when something differed. Projections: directory, access, automations
 automation-runs, audit-log, location-history, transitions, latest-position, matcher.
 `
 
-/** `waymark rebuild`: asks the server that runs on the data folder, or works alone where none runs. */
+/** `waymark rebuild`: asks the server that runs on the data folder, or works alone if none runs. */
 export const rebuildCommand = async (args: readonly string[]): Promise<number> => {
   const [name, ...flags] = args
   if (name === undefined) throw new ConfigError('name a projection; run waymark rebuild --help')

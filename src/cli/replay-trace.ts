@@ -10,7 +10,7 @@ export interface ReplayOptions {
   client: ApiClient
   credential: string
   path: string
-  /** 1 is real time, 10 ten times as fast; 0 as fast as the server takes it. */
+  /** 1 is real time, 10 ten times as fast; 0 as fast as the server accepts. */
   speed: number
   clock: Clock
   signal: AbortSignal
@@ -19,9 +19,9 @@ export interface ReplayOptions {
 }
 
 /**
- * Sends a trace moved in time so that it happens now: its first fix is recorded at the moment the replay begins. With a
- * speed other than 1 the fixes keep their distances and the last one ends up at now.
- * Answers how many points are durable and how many were refused.
+ * Sends a trace moved to the present: its first fix is recorded at the moment the replay begins. With a speed other
+ * than 1 the fixes keep their intervals and the last one is recorded now.
+ * Returns the numbers of durable and of refused points.
  */
 export const replayTrace = async (options: ReplayOptions): Promise<{ acknowledged: number; rejected: number }> => {
   const { clock, speed, signal } = options
@@ -48,7 +48,7 @@ export const replayTrace = async (options: ReplayOptions): Promise<{ acknowledge
   return { acknowledged: frames.sent - frames.rejected, rejected: frames.rejected }
 }
 
-/** Collects fixes into frames and remembers which lines of the file a frame came from until it is acknowledged. */
+/** Collects fixes into frames and remembers their lines in the file until the frame is acknowledged. */
 class Frames {
   sent = 0
   rejected = 0
@@ -79,7 +79,7 @@ class Frames {
     this.report()
   }
 
-  /** Reports refusals so far, and forgets the frames that are over. */
+  /** Reports refusals so far, and drops frames that are done. */
   report(): void {
     for (const { seq, index, code, message } of this.ingest.rejected.splice(0)) {
       this.rejected++

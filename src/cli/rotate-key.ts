@@ -6,7 +6,7 @@ import { openKeyring } from '../kit/keys/keyring-file.ts'
 import { rotateTokenKey, type TokenKeysReport } from '../kit/keys/rotate-token-keys.ts'
 import { askControl } from './control-socket.ts'
 
-/** `waymark doctor --rotate-token-key`: the service that runs on the data folder does it, or this process where none runs. */
+/** `waymark doctor --rotate-token-key`: done by the data folder's running service, else by this process. */
 export const rotateKey = async (config: Pick<Config, 'dataPath' | 'keysPath' | 'tokenTtlMs'>): Promise<number> => {
   const answer = await askControl(config.dataPath, { command: 'rotateTokenKey' })
   if (answer?.ok === false) throw new ConfigError(answer.error ?? 'the key was not rotated')

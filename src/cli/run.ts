@@ -23,10 +23,10 @@ const USAGE = `waymark: real-time location streaming and field operations
   waymark --version                 the version of this package
 `
 
-/** Where an error comes from; printed with `NODE_DEBUG=waymark`. */
+/** Origin of an error; printed with `NODE_DEBUG=waymark`. */
 const details = debuglog('waymark')
 
-/** Runs one command and answers the exit code of the process. */
+/** Runs one command and returns the exit code of the process. */
 export const run = async (args: readonly string[]): Promise<number> => {
   const [command = 'help', ...rest] = args
   try {
@@ -72,18 +72,18 @@ const dispatch = async (command: string, rest: string[]): Promise<number> => {
   }
 }
 
-/** Signals are heard before the engines' libraries are loaded, which takes a second. */
+/** Listens for signals before loading the engines' libraries, which takes a second. */
 const start = async (config: Config): Promise<number> => {
   const stop = stopSignal()
   return (await import('./start.ts')).startCommand(config, undefined, stop)
 }
 
-/** Majors that the server's binaries cover, with the glibc that each needs on Linux (docs/decisions/0016-packages-of-the-server-library.md). */
+/** Node versions of the server's binaries, with glibc (docs/decisions/0016-packages-of-the-server-library.md). */
 const COVERED_NODES: { [major: string]: number } = { 20: 2.27, 22: 2.27, 24: 2.38 }
-/** The first minor of Node 20 that every library runs on. */
+/** First minor version of Node 20 that every library supports. */
 const NODE_20_MINOR_MIN = 19
 
-/** Better one sentence than a loader's stack. */
+/** Prints a sentence instead of a loader's stack. */
 const requireCoveredNode = (): void => {
   const [major, minor] = process.versions.node.split('.')
   const glibcMin = COVERED_NODES[major]
@@ -98,7 +98,7 @@ const requireCoveredNode = (): void => {
     )
 }
 
-/** Undefined where there is none (macOS). */
+/** Undefined if there is none (macOS). */
 const glibcVersion = (): string | undefined => {
   Object.assign(process.report, { excludeNetwork: true }) // or it looks up the names of all connections
   return (process.report.getReport() as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime

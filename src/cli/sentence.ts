@@ -1,6 +1,6 @@
 import { Failure } from '../kernel/errors.ts'
 
-/** What went wrong, in one line. "Something went wrong" helps nobody who reads it in a terminal: what caused it does. */
+/** The error in one line. "Something went wrong" does not help a person at a terminal, so its cause is shown. */
 export const sentenceOf = (error: unknown): string => {
   if (error instanceof Failure && error.code === 'internal' && error.cause !== undefined) return sentenceOf(error.cause)
   // None of several addresses could be reached.

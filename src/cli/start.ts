@@ -12,10 +12,10 @@ import { runDemo } from './demo.ts'
 import { sentenceOf } from './sentence.ts'
 import { endsInTime, type StopSignal, stopSignal } from './stop-signal.ts'
 
-/** Time that a start has to end by itself once asked to. */
+/** Time for a start to end by itself after a request to stop. */
 const START_END_MS = 3_000
 
-/** Runs the service until SIGTERM or SIGINT; a second one ends it at once. One that came while it starts ends it before it serves. */
+/** Runs until SIGTERM or SIGINT, which during the start ends it before it serves; a second one ends it at once. */
 export const startCommand = async (
   config: Config,
   bounds?: Bounds,
@@ -23,14 +23,14 @@ export const startCommand = async (
 ): Promise<number> => {
   const logger = createLogger()
   if (stop.isAsked()) return 0
-  // A write beyond a limit of file sizes fails then and says so; without a listener it ends the process without a word.
+  // With a listener, a write beyond a file size limit fails with an error; without one it silently ends the process.
   process.on('SIGXFSZ', () => undefined)
   const app = await Promise.race([
     opened(config, logger, bounds),
     stop.asked.then(() => setTimeout(START_END_MS, undefined, { ref: false })),
   ])
   if (app === undefined) {
-    // What it had begun goes on where it was stored: a start may have minutes of log to follow.
+    // Interrupted work resumes from its stored state: a start may have minutes of log to follow.
     logger.info('stopped')
     process.exit(0)
   }
@@ -68,7 +68,7 @@ interface Closing {
   signal: string
 }
 
-/** A server that is silent could hold up the end for minutes; less than the 30 s after which docker-compose.yml and docs/deploying.md have a process killed. */
+/** Limit of closing, against silent servers; below the 30 s in docker-compose.yml and docs/deploying.md. */
 const CLOSE_MS = 25_000
 
 const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<App> => {
@@ -76,7 +76,7 @@ const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<
     return await openApp(config, logger, bounds)
   } catch (error) {
     if (error instanceof ConfigError) throw error
-    // What is wrong at the start is the operator's to mend: one sentence, not a stack.
+    // Errors at the start are the operator's to fix: one sentence, not a stack.
     throw new ConfigError(sentenceOf(error), { cause: error })
   }
 }
@@ -95,6 +95,6 @@ const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal
       process.stderr.write(banner(app.url, config.dataPath, signIn))
     },
   }).catch((error: unknown) => {
-    // The service is there without it.
+    // The service runs without it.
     if (!signal.aborted) logger.error('the demo cannot run', { error: String(error) })
   })

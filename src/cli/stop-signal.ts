@@ -2,16 +2,16 @@ import type { Clock } from '../kernel/clock.ts'
 import { npmParent } from './npm-parent.ts'
 
 const PARENT_CHECK_MS = 500
-/** Ctrl+C reaches the service twice below npm: from the terminal, and passed on by npm. */
+/** Under npm, Ctrl+C reaches the service twice: from the terminal, and passed on by npm. */
 const SAME_KEY_PRESS_MS = 300
 
 export interface StopSignal {
   isAsked(): boolean
-  /** Resolves with what asks: a signal, or the end of the npm that started it. */
+  /** Resolves with the request to stop: a signal, or the end of the npm that started it. */
   asked: Promise<string>
 }
 
-/** Listens for what asks the service to stop. A second one ends it at once. */
+/** Listens for requests to stop the service. A second one ends it at once. */
 export const stopSignal = (): StopSignal => {
   let askedAt: number | undefined
   const asked = new Promise<string>((done) => {

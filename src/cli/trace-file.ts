@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { createGunzip } from 'node:zlib'
 import { ConfigError } from '../config-values.ts'
 
-/** One row of a recorded trace, as a point that the ingest channel takes. */
+/** One row of a recorded trace, as a point for the ingest channel. */
 export interface Fix {
   externalId: string
   /** ms since the epoch. */
@@ -19,15 +19,15 @@ export interface Fix {
 const OPTIONAL = ['speed', 'accuracy', 'heading', 'altitude'] as const
 
 /**
- * Reads a trace: CSV (also gzipped) with a header that names `trackerId,timestamp,lat,lng` and maybe
+ * Reads a trace: CSV (also gzipped) with a header of `trackerId,timestamp,lat,lng` and optionally
  * `speed,accuracy,heading,altitude`; rows in order of time.
- * @throws ConfigError naming the line that cannot be read.
+ * @throws ConfigError with the number of the invalid line.
  */
 export async function* readTrace(path: string): AsyncGenerator<Fix> {
   for await (const { fix } of readTraceLines(path)) yield fix
 }
 
-/** The same with the line of the file that each row stands in, from 1. */
+/** The same with the line number of each row in the file, from 1. */
 export async function* readTraceLines(path: string): AsyncGenerator<{ fix: Fix; line: number }> {
   const file = createReadStream(path)
   const input = path.endsWith('.gz') ? file.pipe(createGunzip()) : file
@@ -80,5 +80,5 @@ const fixOf = (cells: string[], columns: string[], path: string, line: number): 
   return fix
 }
 
-/** An empty cell is no zero. */
+/** An empty cell is not zero. */
 const numberOf = (cell: string): number => (cell.trim() === '' ? Number.NaN : Number(cell))

@@ -55,12 +55,12 @@ export const watchCommand = async (args: readonly string[]): Promise<number> => 
   }
 }
 
-/** A service that restarts comes back. */
+/** A restarting service comes back. */
 const untilReachable = (error: unknown): undefined => {
   if (!(error instanceof Unreachable)) throw error
 }
 
-/** Prints until the connection ends; answers the cursor to come back with. @throws ConfigError for what the server refuses. */
+/** Prints until the connection ends; returns the cursor for resuming. @throws ConfigError if the server refuses. */
 const follow = (
   client: ApiClient,
   token: string,
@@ -79,7 +79,7 @@ const follow = (
       const message = JSON.parse(String(data)) as FromServer
       cursor = message.cursor ?? cursor
       if (message.type === 'error') {
-        // What an engine keeps from being answered is asked again.
+        // Requests that fail because an engine is down are repeated.
         if (message.code !== 'engine_down') refused(new ConfigError(message.message))
         return socket.close()
       }

@@ -25,7 +25,7 @@ export const bridgeFinding = ({ broker, isConnected, waiting, problem, unknown }
   }
 }
 
-/** Names have their protocol before them. */
+/** Names are prefixed with their protocol. */
 const refusedText = (unknown: readonly string[]): string => {
   if (unknown.length === 0) return ''
   const names = unknown.slice(0, NAMES_SHOWN_MAX).map((name) => name.slice(name.indexOf(' ') + 1))

@@ -25,7 +25,7 @@ each problem; the exit code is then 1. Give it the flags of the service, such as
 after --token-ttl that key leaves the keyring. If no service runs, give --keys and --token-ttl as the service has them.
 `
 
-/** Its own; all others are flags of the service. */
+/** Its own options; all others are flags of the service. */
 const OWN = {
   json: { type: 'boolean' },
   deadline: { type: 'string' },
@@ -38,7 +38,7 @@ const LEAVE_MS = 500
 
 const FREE_BYTES_MIN = 1024 ** 3
 
-/** `waymark doctor`: prints what it finds; ends with 1 when something is wrong. */
+/** `waymark doctor`: prints its findings; exits with 1 if something is wrong. */
 export const doctorCommand = async (args: readonly string[]): Promise<number> => {
   const { values } = parseOptions(args, { ...flagOptions(), ...OWN })
   if (values.help) return print(USAGE)
@@ -62,7 +62,7 @@ export const doctorCommand = async (args: readonly string[]): Promise<number> =>
       : findingsText(findings),
   )
   const code = isWell(findings) ? 0 : 1
-  // What hangs was left behind and would keep the process.
+  // Work that hangs was abandoned and would keep the process alive.
   setTimeout(() => process.exit(code), LEAVE_MS).unref()
   return code
 }

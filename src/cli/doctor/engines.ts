@@ -11,9 +11,9 @@ import { type Tried, tryFiles, tryHistory, tryLog, tryTables } from './try-engin
 export interface EngineServices {
   config: Config
   clock: Clock
-  /** For each engine, ms. */
+  /** Per engine, ms. */
   deadlineMs: number
-  /** Whether a service, or another process, has the data folder and so its embedded engines. */
+  /** Whether a service, or another process, uses the data folder and so its embedded engines. */
   isInUse: boolean
 }
 
@@ -21,10 +21,10 @@ const SKEW_MS_MAX = 1_000
 
 interface Checked {
   area: string
-  /** As it may be shown. */
+  /** Printable form. */
   shown: string
   isEmbedded: boolean
-  /** Its folder, where it is embedded and has one of its own. */
+  /** Its folder, if it is embedded and has its own. */
   folder?: string
   try(): Promise<Tried>
 }
@@ -35,13 +35,13 @@ interface Opened {
 
 export interface EngineFindings {
   findings: Finding[]
-  /** Whether a service was ever started on the log; true where that cannot be told. */
+  /** Whether a service was ever started on the log; true if unknown. */
   hasLog: boolean
 }
 
 /**
- * Opens every engine of the configuration, writes to it and reads back, all beside each other; an engine that hangs is left at
- * the deadline. Where there is no data folder, only servers are tried: nothing is made.
+ * Opens every engine of the configuration, writes to it and reads back, all concurrently; an engine that hangs is
+ * abandoned at the deadline. Without a data folder, only servers are tried: nothing is created.
  */
 export const engineFindings = async (services: EngineServices): Promise<EngineFindings> => {
   const { config, clock } = services
@@ -107,7 +107,7 @@ const triedFindings = async ({ clock, deadlineMs }: EngineServices, checked: Che
     },
   ]
   if (now !== undefined) {
-    // It was asked somewhere in between.
+    // It was read at some point in between.
     const skewMs = Math.max(0, asked - now, now - clock.now())
     findings.push({
       area,
@@ -133,7 +133,7 @@ const adviceFor = ({ area, folder }: Checked): string => {
   return 'check that the server runs, that this machine reaches it, and that user and password are right; what still works: docs/runbooks.md'
 }
 
-/** @throws Error when it takes longer; what hangs is left behind, and ends with the process. */
+/** @throws Error if it takes longer; hanging work is abandoned, and ends with the process. */
 const inTime = <Result>(work: Promise<Result>, clock: Clock, deadlineMs: number): Promise<Result> =>
   new Promise((resolve, reject) => {
     const cancel = clock.after(deadlineMs, () => reject(new Error(`no answer within ${deadlineMs / 1000} s`)))

@@ -1,17 +1,17 @@
-/** One thing that was looked at. */
+/** Result of one check. */
 export interface Finding {
   /** Part of the installation, such as `machine`, `keys`, `service`, `log`. */
   area: string
-  /** Undefined where it cannot be told. */
+  /** Undefined if unknown. */
   ok: boolean | undefined
   what: string
-  /** What to do; for what is not well. */
+  /** Remedy, if it is not well. */
   advice?: string
 }
 
 export const isWell = (findings: readonly Finding[]): boolean => findings.every(({ ok }) => ok !== false)
 
-/** One line for each finding, and below it what to do. */
+/** One line for each finding, with its advice below. */
 export const findingsText = (findings: readonly Finding[]): string =>
   findings
     .map(({ ok, what, advice }) => {

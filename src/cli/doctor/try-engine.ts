@@ -10,7 +10,7 @@ import { encodeJson } from '../../kernel/event.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { readLogOrigin } from '../../kit/consumers/log-origin.ts'
 
-/** What an engine showed when it was asked, written to and read. */
+/** Results of asking, writing to and reading an engine. */
 export interface Tried extends Examination {
   latencyMs: number
   /** Whether a service was ever started on a log. */
@@ -26,7 +26,7 @@ const DOCTOR: TableDeclaration = { name: 'doctor', version: 1, lives: 'row' }
 const ROW_MS = 60_000
 const PINGS = 3
 
-/** Appends to a stream of its own, reads it back and erases it. */
+/** Appends to a separate stream, reads it back and erases it. */
 export const tryLog = async (log: EventLog, { clock, newId }: TryServices): Promise<Tried> => {
   const latencyMs = await latencyOf(log, clock)
   const id = newId()
@@ -40,7 +40,7 @@ export const tryLog = async (log: EventLog, { clock, newId }: TryServices): Prom
   return { settings: [], ...examination, ...(examination && { now: read.loggedAt }), latencyMs, hasBegun }
 }
 
-/** Stores a row in a table of its own, reads it back and deletes it. */
+/** Stores a row in a separate table, reads it back and deletes it. */
 export const tryTables = async (tables: TableStore, { clock, newId }: TryServices): Promise<Tried> => {
   const latencyMs = await latencyOf(tables, clock)
   const id = newId()
@@ -53,7 +53,7 @@ export const tryTables = async (tables: TableStore, { clock, newId }: TryService
   return { settings: [], ...(await tables.examine?.()), latencyMs }
 }
 
-/** Makes a table of its own, inserts into it, reads it back and drops it; and compares the schema with what this version knows. */
+/** Creates, fills, reads and drops a separate table; compares the schema with the one this version knows. */
 export const tryHistory = async (history: HistoryStore, { clock, newId }: TryServices): Promise<Tried> => {
   const latencyMs = await latencyOf(history, clock)
   const table = `waymark_doctor_${newId().replaceAll('-', '')}`
@@ -99,7 +99,7 @@ export const tryFiles = async (files: FileStore, { clock, newId }: TryServices):
   return { settings: [], latencyMs }
 }
 
-/** The quickest of a few answers: the first opens connections. */
+/** The fastest of a few answers: the first opens connections. */
 const latencyOf = async (engine: { ping(): Promise<void> }, clock: Clock): Promise<number> => {
   let best = Number.POSITIVE_INFINITY
   for (let i = 0; i < PINGS; i++) {

@@ -18,19 +18,19 @@ export interface CopyHistoryOptions {
   from: HistoryStore
   to: HistoryStore
   clock: Clock
-  /** Id of the log that the rows were made from. */
+  /** Id of the log from which the rows were made. */
   logId: string
-  /** Rows that are copied and compared at once. */
+  /** Rows copied and compared at once. */
   sliceRowsMax?: number
   /** Called with each part when the other history has it. */
   onPart?(part: HistoryPart, rows: number): void
 }
 
 /**
- * Copies the rows of one history into another one, month by month, a large month in pieces, and compares each when it is
- * there. What the target has already is left as it is; what is there in part is inserted again, which changes nothing of
- * what it has. The target says of itself that it is not whole, so that no service starts on it, until `endHistoryCopy`.
- * Answers how many rows there are.
+ * Copies the rows of one history into another one, month by month, a large month in pieces, and compares each
+ * afterwards. Parts that the target has already are left as they are; partial ones are inserted again, which does not
+ * change existing rows. The target is marked as incomplete, so that no service starts on it, until `endHistoryCopy`.
+ * Returns the number of rows.
  * @throws Error that names the part that differs
  */
 export const copyHistory = async (options: CopyHistoryOptions): Promise<number> => {
@@ -39,7 +39,7 @@ export const copyHistory = async (options: CopyHistoryOptions): Promise<number> 
   return copyParts(options)
 }
 
-/** To be called when the source is known to be as it was. */
+/** Call it once the source is known to be unchanged. */
 export const endHistoryCopy = (to: HistoryStore, logId: string): Promise<void> =>
   noteHistoryCopy(to, { logId, hasEnded: true })
 
@@ -78,7 +78,7 @@ const copySlice = async (
   return wanted.rows
 }
 
-/** Another one for each run: an engine that was emptied in between must not take a repeat for what it knows. */
+/** Unique per run: an engine that was emptied in between must not discard a repeat as a duplicate. */
 const tokenOf = ({ table, month, from }: HistorySlice, now: number, block: number): string =>
   `copy:${table}:${month}:${from ?? 0}:${now}:${block}`
 

@@ -18,12 +18,12 @@ import { type LogDigest, LogDigester } from './log-digest.ts'
 
 export interface CopyLogOptions {
   from: EventLog
-  /** The log as its engine has it, without what it carries. */
+  /** The engine's own log, without the copied origin. */
   to: EventLog
-  /** Id of the log that is copied, as its origin says. */
+  /** Id of the copied log, from its origin. */
   logId: string
   newId(): string
-  /** Events between two notes of how far it is: what a run that was killed does twice, and what a reader of the copy sorts (default 4,096). */
+  /** Events between progress notes: repeated by a killed run, sorted by a reader of the copy (default 4,096). */
   windowEventsMax?: number
   /** Called with the number of events copied so far. */
   onProgress?(events: number): void
@@ -45,17 +45,17 @@ interface Passed {
 }
 
 /**
- * Copies every event of one log into another one, in windows; a window that was cut off is done again, and what stands
- * there already is left as it is. `CarriedLog` then shows the copy as the log that it came from.
+ * Copies every event of one log into another one, in windows; an interrupted window is repeated, and events already
+ * there are left as they are. `CarriedLog` then shows the copy as the original log.
  */
 export class LogCopy {
   private readonly options: CopyLogOptions
   private readonly state: CopyState
   private readonly digest: LogDigester
-  /** Streams that begin late and of which it is known whether the copy has them from their first event. */
+  /** Streams that begin late, for which it is known whether the copy has their first event. */
   private readonly known = new Set<string>()
 
-  /** The first revision of each stream that can be read. */
+  /** First readable revision of each stream. */
   private readonly firsts = new Map<string, number>()
 
   private constructor(options: CopyLogOptions, state: CopyState) {
@@ -64,7 +64,7 @@ export class LogCopy {
     this.digest = new LogDigester((state.last as Passed | undefined)?.digest)
   }
 
-  /** @throws Error where the target holds something else than an earlier run of the same copy */
+  /** @throws Error if the target holds anything but an earlier run of the same copy */
   static async begin(options: CopyLogOptions): Promise<LogCopy> {
     const { to, logId, newId } = options
     const found = await readCopyState(to)
@@ -83,7 +83,7 @@ export class LogCopy {
     return this.state.endedAt !== undefined
   }
 
-  /** Copies what is not there yet. */
+  /** Copies events that are not there yet. */
   async run(): Promise<void> {
     const { from, windowEventsMax = WINDOW_EVENTS_MAX } = this.options
     const end = new AbortController()
@@ -107,8 +107,8 @@ export class LogCopy {
   }
 
   /**
-   * Reads the whole copy and compares it with what was read of the other log.
-   * @throws Error that names what differs
+   * Reads the whole copy and compares it with the events read from the other log.
+   * @throws Error that names the difference
    */
   async verify(): Promise<LogDigest> {
     const state = await readCopyState(this.options.to)
@@ -132,7 +132,7 @@ export class LogCopy {
     return there
   }
 
-  /** From then on the copy is a log like any other. */
+  /** Ends the copy, which is an ordinary log from then on. */
   async end(): Promise<void> {
     await this.note(COPY_ENDED, { digest: this.digest.result() })
   }
@@ -155,7 +155,7 @@ export class LogCopy {
     this.options.onProgress?.(this.digest.events)
   }
 
-  /** A server goes on telling those who follow prefixes of what was truncated or erased; it stays gone. */
+  /** A server still sends truncated or erased events to followers of prefixes; they stay gone. */
   private async isVisible({ stream, revision }: RecordedEvent): Promise<boolean> {
     let first = this.firsts.get(stream)
     if (first === undefined) {
@@ -166,7 +166,7 @@ export class LogCopy {
     return revision >= first
   }
 
-  /** A stream of which the beginning was truncated begins anew in the copy: its base is durable before its events are. */
+  /** A stream whose beginning was truncated begins anew in the copy: its base is durable before its events. */
   private async noteBases(streams: ReadonlyMap<string, readonly RecordedEvent[]>): Promise<void> {
     const bases: { [stream: string]: number } = {}
     for (const [stream, [{ revision }]] of streams) {
@@ -198,7 +198,7 @@ export class LogCopy {
       await this.options.to.append(stream, events.map(carriedEvent), first === 0 ? 'none' : first - 1)
     } catch (error) {
       if (!(error instanceof WrongRevision)) throw error
-      // An earlier run put them there, or some of them.
+      // An earlier run appended all or some of them.
       const there = await this.options.to.read(stream, first, events.length)
       if (error.actual < first || there.some(({ id }, i) => id !== events[i].id))
         throw new Error(`stream ${stream} of the log to be filled has other events; name an empty log`)

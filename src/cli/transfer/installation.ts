@@ -2,9 +2,9 @@ import { resolve } from 'node:path'
 import { ConfigError } from '../../config-values.ts'
 import { type EngineFlag, engineUrlOf } from '../../engine-urls.ts'
 
-/** Where an installation keeps its data: engines by URL, all others in a folder. */
+/** Data locations of an installation: engines by URL, all others in a folder. */
 export interface Installation {
-  /** Undefined where only URLs are given. */
+  /** Undefined if only URLs are given. */
   folder: string | undefined
   urls: { [Flag in EngineFlag]?: string }
 }
@@ -16,7 +16,7 @@ const SCHEMES: [RegExp, EngineFlag][] = [
   [/^s3:/, 'files'],
 ]
 
-/** What `--from` and `--to` name, each given as often as there are places. @throws ConfigError */
+/** Installation of a repeated `--from` or `--to`, one location each. @throws ConfigError */
 export const installationOf = (option: string, places: readonly string[]): Installation => {
   const found: Installation = { folder: undefined, urls: {} }
   for (const place of places) {
@@ -35,7 +35,7 @@ export const installationOf = (option: string, places: readonly string[]): Insta
 
 const EMBEDDED = { log: 'lmdb:', tables: 'lmdb:', history: 'chdb:' }
 
-/** The URLs of all engines of an installation with a folder. */
+/** URLs of all engines of an installation with a folder. */
 export const urlsOf = (folder: string, { log, tables, history, files }: Installation['urls']) => ({
   dataPath: folder,
   logUrl: log ?? EMBEDDED.log,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { categoryOf, type RecordedEvent } from '../../kernel/event.ts'
 
-/** Events of one category of streams: their number, and 128 bits of all of them in hexadecimal, whatever their order. */
+/** Events of one category of streams: their number, and an order-independent 128-bit digest in hexadecimal. */
 export interface CategoryDigest {
   events: number
   digest: string
@@ -9,7 +9,7 @@ export interface CategoryDigest {
 
 export type LogDigest = { [category: string]: CategoryDigest }
 
-/** Adds events up, so that two logs which hold the same events, each at the same place, come to the same. */
+/** Sums events, so that two logs with the same events, each at the same revision, have the same digest. */
 export class LogDigester {
   private readonly categories = new Map<string, { events: number; digest: Buffer }>()
 

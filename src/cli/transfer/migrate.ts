@@ -41,7 +41,7 @@ export interface MigrateReport {
   files: number
 }
 
-/** What is filled; left out, the source's stays. */
+/** Engines to fill; absent ones stay the source's. */
 interface Target {
   log?: EventLog
   history?: HistoryStore
@@ -52,8 +52,8 @@ interface Target {
 const clock = systemClock
 
 /**
- * Copies an installation that does not run to other engines. Engines of the target that are not named, and not in its folder,
- * stay those of the source. Whatever ends it, the next run goes on; the service does not start on a copy that is not complete.
+ * Copies a stopped installation to other engines. Target engines neither named nor in its folder stay the source's.
+ * After any interruption, the next run continues; the service does not start on an incomplete copy.
  * @throws Error with one sentence
  */
 export const migrate = async (options: MigrateOptions): Promise<MigrateReport> => {
@@ -115,7 +115,7 @@ const originOf = async (log: EventLog, keysPath: string): Promise<LogOrigin> => 
   return origin
 }
 
-/** The engines to be filled: those of the target that are not the source's. */
+/** Engines to fill: those of the target that differ from the source's. */
 const openTarget = async (from: Installation, to: Installation, kept: Kept, newId: () => string): Promise<Target> => {
   const isNew = to.folder !== undefined && to.folder !== from.folder
   if (isNew) {
@@ -132,7 +132,7 @@ const openTarget = async (from: Installation, to: Installation, kept: Kept, newI
   }
 }
 
-/** @throws Error for a target that holds something before the first run of this copy. */
+/** @throws Error if the target holds data before the first run of this copy. */
 const assertOurs = async ({ log, tables, history, files }: Target, logId: string): Promise<void> => {
   const isBegun = log !== undefined && (await readCopyState(log)) !== undefined
   if (history !== undefined) {
@@ -157,7 +157,7 @@ const assertOurs = async ({ log, tables, history, files }: Target, logId: string
 const copyKeys = (from: string, to: string): void => {
   if (!existsSync(to)) {
     copyFileSync(from, to, constants.COPYFILE_EXCL)
-    close(to) // a copy has the modes of what it copies
+    close(to) // a copy keeps the file modes of its source
     return
   }
   if (readFileSync(from, 'utf8') !== readFileSync(to, 'utf8'))

@@ -10,7 +10,7 @@ import { makeDataFolder, openHistory, RESTORING } from '../../open-engines.ts'
 import { BACKUP_FORMAT, type BackupManifest, entryOf, MANIFEST } from '../../operations/backup.ts'
 import { urlsOf } from './installation.ts'
 
-/** Reads every file of a backup and compares it with its manifest. @throws Error that names what is not as it was */
+/** Reads every file of a backup and compares it with its manifest. @throws Error that names the differing file */
 export const verifyBackup = async (folder: string): Promise<BackupManifest> => {
   const path = join(folder, MANIFEST)
   if (!existsSync(path)) throw new Error(`${folder} has no ${MANIFEST}: it is no backup, or one that was cut off`)
@@ -39,7 +39,7 @@ const manifestOf = (text: string): BackupManifest => {
 }
 
 /**
- * Makes a data folder out of a backup. The folder must be empty; until all is there, the service does not start on it.
+ * Creates a data folder from a backup. The folder must be empty; the service does not start on it until it is complete.
  * @throws Error with one sentence
  */
 export const restore = async (folder: string, dataPath: string): Promise<BackupManifest> => {
