@@ -4,7 +4,7 @@ import { closeAll, openedParts } from '../operations/close-all.ts'
 import { FEATURES } from '../product.ts'
 import type { OpenRole } from './role.ts'
 
-/** The routes of every feature, for users and their programs. */
+/** Routes of all features, for users and their programs. */
 export const openApi: OpenRole = async (services) => {
   const { tables, files, config, logger, processes } = services
   const uploads = new Uploads({ files, bytesMax: config.fileBytesMax })

@@ -10,7 +10,7 @@ import { ownedPart } from '../kit/consumers/owners.ts'
 import { openPointDoor, type PointDoor } from './point-door.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
-/** Hardware trackers over TCP and UDP, and what a broker of MQTT has. */
+/** Hardware trackers over TCP and UDP, and messages of an MQTT broker. */
 export const openDevices: OpenRole = async (services) => {
   const { config, tables, keyring, clock, logger } = services
   if (config.devices.length === 0 && config.mqttUrl === undefined) return { close: async () => undefined }
@@ -49,7 +49,7 @@ const openListeners = ({ services, door, keys, unknown }: Parts): Promise<Device
   return DeviceListeners.open(config.devices, { ...session, ...where })
 }
 
-/** Only one process has the connection: the broker knows them by one name. */
+/** Only one process connects: the broker knows all of them by one name. */
 const openBridge = async ({ services, door, keys, unknown }: Parts) => {
   const { config, origin, owners, clock, logger, metrics } = services
   const { mqttUrl: url, mqttKey: key = '' } = config

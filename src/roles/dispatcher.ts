@@ -8,7 +8,7 @@ import type { OpenRole } from './role.ts'
 
 const DAY_MS = 86_400_000
 
-/** Decisions in, runs of automations out. */
+/** Turns decisions into runs of automations. */
 export const openDispatcher: OpenRole = async (services) => {
   const { config, metrics, feeds, owners, partitions, checkpoints } = services
   const dispatcher = new Dispatcher({

@@ -20,7 +20,7 @@ import type { RoleServices } from './role.ts'
 /** Version of the API that its documents describe. */
 const VERSION = '3.0.0'
 
-/** HTTP and WebSocket: who is behind a credential, and what the roles of this process answer. */
+/** HTTP and WebSocket: authenticates callers and serves the roles of this process. */
 export const openDoor = async (
   services: RoleServices,
   port: Port,

@@ -4,7 +4,7 @@ import { ingestChannel } from '../features/locations/ingest/channel.ts'
 import { openPointDoor } from './point-door.ts'
 import type { OpenRole } from './role.ts'
 
-/** The door for points: who they are of, and how they get into the log. */
+/** Entrance for points: identifies their trackers and writes them to the log. */
 export const openIngress: OpenRole = async (services) => {
   const { store, devices, drain, close } = await openPointDoor(services)
   return {

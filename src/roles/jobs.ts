@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000
 /** Jobs of customers that run at a time, over all organizations. */
 const JOBS_AT_ONCE_MAX = 2
 
-/** Work that is done once in the whole service, by the process that owns it. */
+/** Work done once in the whole service, by the process that owns it. */
 export const openJobs: OpenRole = async (services) => {
   const { owners, clock, processes, metrics } = services
   const running = new Set<{ lags(): Lag[] }>()

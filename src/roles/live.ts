@@ -17,7 +17,7 @@ import { FEATURES } from '../product.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
-/** How long rows may take that follow what has just happened. */
+/** Longest wait for rows of an event that was just logged. */
 const STORED_LIMIT_MS = 5_000
 
 /** The live view. Every process that serves it follows every partition. */
@@ -69,7 +69,7 @@ type SourceServices = Pick<
   'tables' | 'history' | 'clock' | 'checkpoints' | 'keyring' | 'actions' | 'partitions' | 'settle'
 >
 
-/** What the live view takes from tables when somebody begins to look, and how it shows decisions. */
+/** Data that the live view reads from tables for a new subscription, and the form in which it shows decisions. */
 const sourcesOf = ({ tables, keyring, partitions, settle }: SourceServices): LiveSources => {
   const { trackerFacts, trackersOf, factsOfTrackers } = trackerLookups(tables)
   const stored = async (isStored: Promise<boolean>): Promise<void> => {

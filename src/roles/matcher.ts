@@ -4,7 +4,7 @@ import type { Metrics } from '../kit/operations/metrics.ts'
 import { GeofenceMatcher } from '../reactors/matcher/match-geofences.ts'
 import type { OpenRole } from './role.ts'
 
-/** Points in, decisions out: geofences and trips. */
+/** Turns points into decisions: geofences and trips. */
 export const openMatcher: OpenRole = async (services) => {
   const { logger, metrics, feeds, owners, partitions } = services
   const matcher = new GeofenceMatcher(services, {

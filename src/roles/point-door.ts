@@ -13,11 +13,11 @@ import type { RoleServices } from './role.ts'
 const DAY_MS = 86_400_000
 const CLOSE_MS = 10_000
 
-/** The one way in for points of a process: the roles that take points share it, so that each partition has one append under way. */
+/** A process's only entrance for points: its roles share it, so that each partition has one append in flight. */
 export interface PointDoor {
   store: PointStore
   devices: DevicePoints
-  /** Whether points of that name would be taken; makes its tracker where the key does that. The code where not. */
+  /** Code that refuses points of that name; undefined if their tracker exists or was created, as the key allows. */
   admits(caller: IngestKeyCaller, name: string): Promise<string | undefined>
   drain(): Promise<void>
   close(): Promise<void>

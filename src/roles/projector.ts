@@ -15,7 +15,7 @@ import { KEEPING_LOCATIONS } from '../operations/upkeep.ts'
 import { AUDITED } from '../product-parts.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
-/** Events in, rows out: the tables, the latest positions and the history. */
+/** Turns events into rows: the tables, the latest positions and the history. */
 export const openProjector: OpenRole = async (services) => {
   const { tables, history, clock, logger, partitions, owners, origin, feeds, projections } = services
   const failed = (consumer: string) => (error: unknown) =>
@@ -68,7 +68,7 @@ export const openProjector: OpenRole = async (services) => {
   }
 }
 
-/** Where the tables were lost, has the latest positions built from the history: the log no longer has them all. */
+/** After a loss of the tables, rebuilds the latest positions from the history: the log no longer has them all. */
 class PositionMender {
   private readonly services: RoleServices
   private readonly end = new AbortController()
@@ -78,12 +78,12 @@ class PositionMender {
     this.services = services
   }
 
-  /** Resolves when what was asked for has been done. */
+  /** Resolves when all requested rebuilds are done. */
   get ended(): Promise<void> {
     return this.mending ?? Promise.resolve()
   }
 
-  /** The partitions, each looked at before it is followed. */
+  /** The partitions, each checked before it is followed. */
   watching(owned: readonly Owned[]): Owned[] {
     return owned.map((one, partition) => ({
       name: one.name,

@@ -8,10 +8,10 @@ import { automations } from '../../projections/automations.ts'
 import { DIRECTORY_NAME } from '../../projections/directory.ts'
 import { NO_SUMS } from '../kit/quotas/uses.ts'
 
-/** Counts rows of the table that has the limit's name, but for these. */
+/** Limits whose table has another name. */
 const TABLES: { [limit: string]: string } = { records: RECORDS }
 
-/** The quotas of all that `LIMITS` bounds. */
+/** Quotas for all `LIMITS`. */
 export const quotasOf = (
   services: { tables: Pick<TableStore, 'find' | 'get' | 'checkpoint'>; clock: Clock },
   limits: Limits,

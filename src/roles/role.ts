@@ -21,14 +21,14 @@ import type { OperationServices } from '../operations/services.ts'
 import { actionsOf, processesOf, PROJECTIONS, resources } from '../product-parts.ts'
 import { decodeTransition, type TransitionEntry } from '../reactors/dispatch/owe.ts'
 
-/** The families of streams that partitions have, each read once for all who follow it in this process. */
+/** Families of partition streams, each read once for all consumers in this process. */
 export interface Feeds {
   locations: PartitionFeed<LocationEntry>
   transitions: PartitionFeed<TransitionEntry>
   runs: PartitionFeed<RunsEntry>
 }
 
-/** What `openService` is handed. */
+/** Input of `openService`. */
 export interface ServiceParts
   extends Pick<
     FeatureServices,
@@ -37,7 +37,7 @@ export interface ServiceParts
   services: Services & Pick<FeatureServices, 'processes'>
 }
 
-/** All that a role is opened with. */
+/** Input for opening a role. */
 export interface RoleServices extends OperationServices {
   feeds: Feeds
 }
@@ -46,15 +46,15 @@ export interface RoleServices extends OperationServices {
 export interface Role {
   routes?: readonly Route[]
   channels?: readonly Channel[]
-  /** How far what it follows besides the streams of partitions is behind. */
+  /** Lag of its consumers, except those of partition streams. */
   lags?(): Lag[]
   /** Ports of devices, for `waymark doctor`. */
   listeners?(): ListenerState[]
-  /** Brokers that points come from, for `waymark doctor`. */
+  /** Brokers that deliver points, for `waymark doctor`. */
   bridges?(): BridgeState[]
-  /** Until then the service is not ready; never rejects. */
+  /** The service is not ready until it resolves; never rejects. */
   ready?: Promise<unknown>
-  /** Stores what the door has taken, once it takes nothing more. */
+  /** Stores everything accepted, once the door accepts nothing more. */
   drain?(): Promise<void>
   close(): Promise<void>
 }

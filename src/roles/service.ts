@@ -25,15 +25,15 @@ import { type OpenRole, type Role, type RoleServices, roleServices, type Service
 
 export interface App {
   url: string
-  /** Shown on the page while the demo runs. */
+  /** Shows the login on the page while the demo runs. */
   showDemoLogin(login: DemoLogin): void
-  /** What the command line asks through the data folder. */
+  /** Handles requests of the command line, which come through the data folder. */
   control(request: ControlRequest): Promise<unknown>
-  /** Stops accepting, appends and acknowledges what was taken, stores read models. The engines stay open. */
+  /** Stops accepting, appends and acknowledges accepted points, stores read models. The engines stay open. */
   close(): Promise<void>
 }
 
-/** In the order in which they begin; they end in the opposite order. */
+/** In order of starting; they stop in the opposite order. */
 const ROLES: readonly [RoleName, OpenRole][] = [
   ['projector', openProjector],
   ['matcher', openMatcher],
@@ -45,10 +45,10 @@ const ROLES: readonly [RoleName, OpenRole][] = [
   ['api', openApi],
 ]
 
-/** Requests that have begun may store what they bring; with the rest of the end it stays below the 10 s that containers are given. */
+/** Time for open requests to store their data; closing as a whole stays below the 10 s of containers. */
 const CLOSE_REQUESTS_MS = 5_000
 
-/** The page, and how the service is: of processes that serve the API. */
+/** The page and the system status, for processes that serve the API. */
 const ownRoutes = (
   services: RoleServices,
   demoLogin: () => DemoLogin | undefined,
@@ -61,9 +61,9 @@ const ownRoutes = (
       ]
     : []
 
-/** The roles of this process on top of the engines, and the door before them. */
+/** Opens the roles of this process on top of the engines, and the door in front of them. */
 export const openService = async (parts: ServiceParts & { rotateTokenKey(): Promise<unknown> }): Promise<App> => {
-  // Open before tables follow what was logged meanwhile, which takes minutes after a long absence.
+  // The port opens before tables catch up with the log, which takes minutes after a long absence.
   const port = await openPort(parts.config)
   parts.services.logger.info('starting', { url: port.url })
   const services = roleServices(parts, parts.config.publicUrl ?? port.url)
@@ -121,20 +121,20 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
   }
 }
 
-/** Takes nothing more, and stores and answers what was taken. */
+/** Stops accepting, and stores and answers everything accepted. */
 const drain = async (
   { owners }: RoleServices,
   door: Awaited<ReturnType<typeof openDoor>>,
   roles: readonly Role[],
 ): Promise<void> => {
-  // Requests that have begun find their rows stored by the next owner.
+  // Rows of open requests are stored by the next owner.
   owners.leaveAll()
   await door.stopAccepting(CLOSE_REQUESTS_MS)
   await Promise.all(roles.map((role) => role.drain?.()))
   await door.close()
 }
 
-/** How far every consumer of this process is behind, against what it has stored. */
+/** Lag of every consumer of this process, against its stored checkpoint. */
 const lagsOf = async ({ feeds, clock }: RoleServices, roles: readonly Role[]): Promise<Lag[]> => [
   ...(await Promise.all([feeds.locations, feeds.transitions, feeds.runs].map((feed) => feed.lags(clock.now())))).flat(),
   ...roles.flatMap((role) => role.lags?.() ?? []),
