@@ -21,7 +21,7 @@ export const BACKUP_FORMAT = 1
 export const MANIFEST = 'manifest.json'
 
 export interface BackupEntry {
-  /** Below the folder of the backup. */
+  /** Relative to the folder of the backup. */
   path: string
   bytes: number
   sha256: string
@@ -33,10 +33,10 @@ export interface BackupPart extends HistoryPart {
   rows: number
 }
 
-/** Written last: a folder without it is no whole backup. */
+/** Written last: a folder without it is no complete backup. */
 export interface BackupManifest {
   format: number
-  /** When it was begun. */
+  /** Time at which it began. */
   at: string
   logId: string
   schema: number
@@ -56,8 +56,8 @@ export interface BackupServices {
 }
 
 /**
- * Copies an embedded installation while it works. Nothing may be truncated meanwhile. Tables come first, the log last: so no
- * checkpoint and no row of the history names what the copy of the log does not have.
+ * Copies an embedded installation while it runs. Nothing may be truncated meanwhile. Tables come first, the log last:
+ * so no checkpoint and no row of the history refers to anything missing in the copy of the log.
  * @throws Error for a folder that is not empty and for engines that are servers
  */
 export const backUp = async (services: BackupServices, folder: string): Promise<BackupManifest> => {
@@ -67,7 +67,7 @@ export const backUp = async (services: BackupServices, folder: string): Promise<
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new Error(`${folder} is not empty`)
   for (const name of ['log', 'tables', 'history', 'files'])
     mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
-  close(folder) // it may have been there, empty
+  close(folder) // it may have existed, empty
   const at = new Date(clock.now()).toISOString()
   await tables.copyTo(join(folder, 'tables'))
   const retention = await retentionOf(history)
@@ -78,7 +78,7 @@ export const backUp = async (services: BackupServices, folder: string): Promise<
   const paths = ['tables/data.mdb', 'log/data.mdb', ...parts.map(({ path }) => path)]
   for await (const { key } of files.list('')) if (await storeFile(files, key, folder)) paths.push(`files/${key}`)
   await copyFile(keysPath, join(folder, 'keys.json'))
-  close(join(folder, 'keys.json')) // a copy has the modes of what it copies
+  close(join(folder, 'keys.json')) // a copy keeps the file modes of its source
   paths.push('keys.json')
   const entries: BackupEntry[] = []
   for (const path of paths) entries.push(await entryOf(folder, path))
@@ -90,7 +90,7 @@ export const backUp = async (services: BackupServices, folder: string): Promise<
   return manifest
 }
 
-/** What a backup holds, in figures. */
+/** Summary of a backup's content. */
 export const reportOf = ({ at, logId, parts, entries }: BackupManifest) => ({
   at,
   logId,
@@ -115,14 +115,14 @@ const storePart = async (history: HistoryStore, folder: string, part: HistoryPar
 
 const storeFile = async (files: FileStore, key: string, folder: string): Promise<boolean> => {
   const found = await files.get(key)
-  if (found === undefined) return false // it was deleted meanwhile
+  if (found === undefined) return false // deleted meanwhile
   const path = join(folder, 'files', key)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   await pipeline(Readable.from(found.stream, { objectMode: false }), createWriteStream(path, { mode: 0o600 }))
   return true
 }
 
-/** A file of a backup as it is on the disk. */
+/** Size and hash of a backup's file on disk. */
 export const entryOf = async (folder: string, path: string): Promise<BackupEntry> => {
   const file = join(folder, path)
   await syncPath(file)

@@ -4,7 +4,7 @@ interface Part {
   close(): Promise<void> | void
 }
 
-/** Parts that have been opened, the last one first. */
+/** Opened parts, the last one first. */
 export const openedParts = () => {
   const opened: Part[] = []
   const kept = <Kept extends Part>(part: Kept): Kept => {
@@ -14,7 +14,7 @@ export const openedParts = () => {
   return { opened, kept }
 }
 
-/** Closes one after the other; one that fails does not keep the others open. */
+/** Closes one after the other; a failure does not leave the others open. */
 export const closeAll = async (parts: Iterable<Part>, logger: Logger): Promise<void> => {
   for (const part of parts) {
     try {

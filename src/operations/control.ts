@@ -8,29 +8,29 @@ import { backUp, reportOf } from './backup.ts'
 import type { OperationServices } from './services.ts'
 import { KEEPING_LOCATIONS } from './upkeep.ts'
 
-/** What the command line asks of a running service. */
+/** Request of the command line to a running service. */
 export interface ControlRequest {
   command: 'rebuild' | 'sweep' | 'forget' | 'rotateTokenKey' | 'resetPassword' | 'backup' | 'status'
   /** Name of the projection or consumer; e-mail of a person. */
   name?: string
-  /** A new password takes the second factor off too. */
+  /** A new password also removes the second factor. */
   endsFactor?: boolean
 }
 
 export interface Controlled {
-  /** Answers which token keys there are then. */
+  /** Returns the resulting token keys. */
   rotateTokenKey(): Promise<unknown>
   lags(): Promise<Lag[]>
   /** Ports of devices, and brokers. */
   devices(): { listeners: unknown[]; bridges: unknown[] }
   health: EngineHealth
-  /** Ends the waiting for tasks. */
+  /** Aborts waiting for tasks. */
   signal: AbortSignal
 }
 
 const ENGINES = ['log', 'tables', 'history']
 
-/** Tasks are asked for in the log and done by whichever process owns them; keys and figures are this process's. */
+/** Tasks are requested in the log and done by the process that owns them; keys and figures are this process's. */
 export const controlOf =
   (services: OperationServices, { rotateTokenKey, lags, devices, health, signal }: Controlled) =>
   async ({ command, name = '', endsFactor = false }: ControlRequest): Promise<unknown> => {
@@ -45,14 +45,14 @@ export const controlOf =
       return upkeepEnd(services, await askUpkeep(services, { task: command, name }), signal)
     if (command !== 'status') throw new Error(`there is no command ${command}`)
     const engines = await enginesUp(health)
-    // These two say how far each is.
+    // Log and tables determine each consumer's lag.
     if (!engines.log || !engines.tables) return { engines, consumers: [], ...devices() }
     try {
       const absent = await new LogConsumers(services, KEEPING_LOCATIONS).absent()
       return { engines, consumers: worstByConsumer([...(await lags()), ...absent]), ...devices() }
     } catch (error) {
       if (!(error instanceof Failure && error.code === 'engine_down')) throw error
-      // One that was up a moment ago.
+      // It was up a moment ago.
       return { engines: await enginesUp(health), consumers: [], ...devices() }
     }
   }
@@ -67,7 +67,7 @@ const backUpRunning = async (services: OperationServices, folder: string): Promi
   return reportOf(await backUp({ ...services, keysPath: config.keysPath, logId: origin.logId }, folder))
 }
 
-/** Partitions of one consumer together. */
+/** Greatest lag of each consumer over its partitions. */
 export const worstByConsumer = (
   lags: readonly Pick<Lag, 'consumer' | 'events' | 'seconds'>[],
 ): Pick<Lag, 'consumer' | 'events' | 'seconds'>[] => {

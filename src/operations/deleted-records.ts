@@ -9,7 +9,7 @@ import type { DeletedRecords } from '../processes/erase-organization.ts'
 const PAGE_ROWS = 500
 const CATCH_UP_MS = 10_000
 
-/** What the audit log says was deleted, oldest first, once it has all that was logged before the call. */
+/** Deletions in the audit log, oldest first, once it has everything that was logged before the call. */
 export const deletedRecords = (
   { log, history, clock }: Pick<Services, 'log' | 'history' | 'clock'>,
   settle: Settle,

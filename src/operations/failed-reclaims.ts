@@ -4,8 +4,8 @@ import type { Clock } from '../kernel/clock.ts'
 const CACHED_MS = 60_000
 
 /**
- * Asks how many of the newest attempts of the log to give space back did not complete, a minute apart at the most; 0 for a log that
- * needs none. @throws Failure engine_down
+ * Returns the number of the log's newest attempts to reclaim space that did not complete, queried at most once a
+ * minute; 0 for a log that needs none. @throws Failure engine_down
  */
 export const failedReclaims = ({
   log,

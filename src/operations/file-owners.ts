@@ -4,7 +4,7 @@ import { ResourceWriter } from '../kit/resource/write.ts'
 import { FEATURES } from '../product.ts'
 import type { FileOwner } from '../reactors/sweep/sweep-files.ts'
 
-/** Every kind of files and who names them: what nobody names is swept. */
+/** Kinds of files and their owners: files that no owner names are removed. */
 export const fileOwners = (services: ResourceServices): FileOwner[] => [
   ...FEATURES.flatMap((feature) => feature.fileOwners?.(services) ?? []),
   {

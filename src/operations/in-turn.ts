@@ -1,9 +1,9 @@
-/** Runs one thing after the other, in the order asked, and none any more once it is closed. */
+/** Runs tasks one after the other, in the order requested; after closing, it runs no more. */
 export class InTurn {
   private turn: Promise<unknown> = Promise.resolve()
   private readonly abort = new AbortController()
 
-  /** Aborted by `close`: whatever runs should end soon. */
+  /** Aborted by `close`: running work should end soon. */
   get signal(): AbortSignal {
     return this.abort.signal
   }
@@ -13,7 +13,7 @@ export class InTurn {
       this.abort.signal.throwIfAborted()
       return what()
     })
-    this.turn = result.catch(() => undefined) // the asker gets the rejection
+    this.turn = result.catch(() => undefined) // the caller gets the rejection
     return result
   }
 

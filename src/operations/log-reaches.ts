@@ -19,9 +19,9 @@ const FED: [string, (partition: number) => string][] = [
 ]
 
 /**
- * A log that was restored from an older copy, or begins anew, would be followed from checkpoints that lie ahead of it: what
- * is written next would never come to tables and history.
- * @throws Error that says so, and what to do
+ * A log that was restored from an older copy, or begins anew, would be followed from checkpoints ahead of it: new
+ * events would never reach tables and history.
+ * @throws Error with this reason and the remedy
  */
 export const assertLogReaches = async (
   log: Pick<EventLog, 'head' | 'headPosition'>,
@@ -40,13 +40,13 @@ export const assertLogReaches = async (
     }
 }
 
-/** Whether points were stored in the history before, by the tables, and it has not even a table for them: it is another one, or was lost. */
+/** Whether tables note stored points, but the history lacks even their table: it is another one, or was lost. */
 export const lacksHistory = async (
   history: Pick<HistoryStore, 'rows'>,
   tables: Pick<TableStore, 'checkpoint'>,
   partitions: number,
 ): Promise<boolean> => {
-  // The table of points is older than the numbers of the schema.
+  // The table of points is older than the schema's version numbers.
   const sql = 'SELECT count() AS count FROM system.tables WHERE database = currentDatabase() AND name = {name:String}'
   const [{ count }] = await history.rows<{ count: number }>(sql, { name: POINTS })
   if (count > 0) return false

@@ -5,7 +5,7 @@ import { trackerIdAt } from '../features/locations/history/point-rows.ts'
 import { decodeJson } from '../kernel/event.ts'
 import type { LogPlace, NewestPosition } from '../../projections/latest-rebuild.ts'
 
-/** The history's newest points as rows of latest positions; when they were logged is not known there. */
+/** The history's newest points as rows of latest positions; the history does not have their times of logging. */
 export async function* positionsOf(newest: AsyncIterable<NewestPoints>): AsyncGenerator<NewestPosition> {
   for await (const { rows, organizationIds, epochs, revisions } of newest) {
     for (let i = 0; i < rows.count; i++) {
@@ -30,7 +30,7 @@ export async function* positionsOf(newest: AsyncIterable<NewestPoints>): AsyncGe
   }
 }
 
-/** Where the last deletion of each tracker of a partition stands. */
+/** Place of the last deletion of each tracker of a partition. */
 export const deletionsOf = async (
   log: EventLog,
   partition: number,
@@ -46,7 +46,7 @@ export const deletionsOf = async (
   )) {
     if (type !== DELETION_PLACED) continue
     const { trackerId, epoch, revision } = decodeJson<DeletionPlaced>(data)
-    deletions.set(trackerId, { epoch, revision }) // in the order in which they were deleted
+    deletions.set(trackerId, { epoch, revision }) // in order of deletion
   }
   return deletions
 }

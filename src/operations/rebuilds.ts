@@ -31,14 +31,14 @@ import type { OperationServices } from './services.ts'
 type Rebuild = (services: OperationServices, signal: AbortSignal) => Promise<RebuildReport>
 
 const DAY_MS = 86_400_000
-/** Before a row expires from the history it may already be on its way out. */
+/** Rows may disappear from the history this long before their expiry. */
 const EXPIRY_SLACK_MS = DAY_MS
 const REACHED_LIMIT_MS = 60_000
 const DIFFERENCES_MAX = 100
 /** A report is one event of the log. */
 const REPORT_BYTES_MAX = 256 * 1024
 
-/** Builds anew what operators know under that name, from the log and what is stored alone. @throws Error for an unknown name. */
+/** Rebuilds the read model with that name, from the log and stored data alone. @throws Error for an unknown name. */
 export const rebuild = async (
   services: OperationServices,
   name: string,
@@ -54,7 +54,7 @@ export const rebuild = async (
   return shortened(await OTHERS[name](services, signal))
 }
 
-/** Whether the location log no longer has what the latest positions of a partition have not seen, as after their tables were lost. */
+/** Whether the location log lacks points that latest positions have not seen, as after a loss of tables. */
 export const lacksPositions = async ({ log, tables }: Services, partition: number): Promise<boolean> => {
   const stored = await tables.checkpoint(latestPositionCheckpoint(partition))
   const [first] = await log.read(locationStream(partition), 0, 1)
@@ -91,7 +91,7 @@ const rebuildAudit: Rebuild = async (services, signal) => {
   return rebuildHistory(parts, AUDIT, [AUDIT_TABLE], buffer, auditedEvents(services, signal))
 }
 
-/** Every event of the audited streams up to where the audit log stands. */
+/** Events of the audited streams up to the audit log's checkpoint. */
 async function* auditedEvents(
   { log, tables }: OperationServices,
   signal: AbortSignal,
@@ -111,7 +111,7 @@ async function* auditedEvents(
   signal.throwIfAborted()
 }
 
-/** Every entry that a consumer has put into the history and the log still has. */
+/** Entries that a consumer has stored in the history and that the log still has. */
 async function* storedEntries<Entry>(
   { log, tables, partitions }: OperationServices,
   consumer: string,
@@ -161,7 +161,7 @@ const rebuildMatcher: Rebuild = async (services, signal) => {
   return report
 }
 
-/** What reports have of points that are rolled up. Cut short, it is gone on with by the service itself. */
+/** Rolled-up points of reports. The service itself continues an interrupted rebuild. */
 const rebuildSteps: Rebuild = async ({ history, clock, logger, config, owners }, signal) => {
   const steps = new PointSteps({ history, clock, logger, gapMs: config.tripGapMs })
   signal.addEventListener('abort', () => void steps.close(), { once: true })
@@ -180,7 +180,7 @@ const OTHERS: { [name: string]: Rebuild } = {
   matcher: rebuildMatcher,
 }
 
-/** The report with as many differences as an event holds. */
+/** The report with as many differences as fit into an event. */
 const shortened = (report: RebuildReport): RebuildReport => {
   const { differences = [] } = report
   if (differences.length === 0 || JSON.stringify(differences).length < REPORT_BYTES_MAX) return report

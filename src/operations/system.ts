@@ -34,7 +34,7 @@ export interface SystemServices {
   startedAt: number
 }
 
-/** Delay from which a consumer is worth a sentence. */
+/** Lag from which a consumer is reported. */
 const LAG_SECONDS_MAX = 30
 const DISK_FREE_PART_MIN = 0.1
 const DAY_MS = 86_400_000
@@ -114,7 +114,7 @@ const STATUS: JsonSchema = {
   ],
 }
 
-/** How the service is, for its operators. */
+/** System status for operators. */
 export const systemRoute = (services: SystemServices): Route =>
   route({
     method: 'GET',
@@ -199,7 +199,7 @@ const deliveriesSince = async (history: HistoryReader, since: number) => {
   return { pending, succeeded, dead, skipped }
 }
 
-/** What an engine that is down cannot tell is left out: its finding says why. */
+/** `otherwise` if an engine is down: its finding gives the reason. */
 const unlessDown = async <Value>(ask: () => Promise<Value>, otherwise: Value): Promise<Value> => {
   try {
     return await ask()

@@ -27,7 +27,7 @@ import { rebuild } from './rebuilds.ts'
 export const KEEPING_LOCATIONS: readonly string[] = [LOCATION_HISTORY, LATEST_POSITION]
 
 const DAY_MS = 86_400_000
-/** A decision that is not in the log any more must have expired wherever it is read, also where it came from a clock that was ahead. */
+/** A decision missing from the log must have expired wherever it is read, even if its clock was ahead. */
 const TRANSITIONS_SLACK_MS = DAY_MS
 const SNAPSHOT_LOOK_MS = 50
 const SNAPSHOT_LIMIT_MS = 60_000
@@ -35,7 +35,7 @@ const SNAPSHOT_LIMIT_MS = 60_000
 /** Upkeep done once in the whole service: hourly sweeps of the log, and operators' requests. */
 export const openUpkeep = async (services: OperationServices, isOurs: IsOurs) => {
   const { logger } = services
-  // The turns are the process's, and go on when another process, or this one again, does the upkeep.
+  // The turns belong to the process, and continue when another process, or this one again, does the upkeep.
   const end = new AbortController()
   let running: Promise<unknown> = Promise.resolve()
   const inTurn = <Result>(what: () => Promise<Result>): Promise<Result> => {
@@ -43,7 +43,7 @@ export const openUpkeep = async (services: OperationServices, isOurs: IsOurs) =>
       end.signal.throwIfAborted()
       return what()
     })
-    running = result.catch(() => undefined) // the asker gets the rejection
+    running = result.catch(() => undefined) // the caller gets the rejection
     return result
   }
   const ended = AbortSignal.any([end.signal, services.upkeepTurns.signal])
@@ -99,7 +99,7 @@ const sweepsOf = (services: OperationServices, consumers: LogConsumers) => [
   }),
 ]
 
-/** Asks in the partition's stream for a snapshot that goes as far as is wanted, unless there is one; answers how far the newest goes. */
+/** Requests a snapshot in the partition's stream unless one goes that far; returns the newest one's reach. */
 const askedSnapshot = async (
   { log, clock }: Pick<OperationServices, 'log' | 'clock'>,
   partition: number,
@@ -119,14 +119,14 @@ const askedSnapshot = async (
   throw new Error(`the matcher of partition ${partition} wrote no snapshot in time`)
 }
 
-/** Revision up to which all have come that follow the transitions of a partition and store where they stand; -1 for none. */
+/** Revision up to which all checkpointing consumers have applied the transitions of a partition; -1 for none. */
 export const transitionsApplied = async (tables: OperationServices['tables'], partition: number): Promise<number> => {
   const history = await loadHistoryCheckpoint(tables, DECISIONS_HISTORY, partition)
   const dispatched = (await tables.checkpoint(dispatcherOf(partition)))?.source ?? -1
   return Math.min(history, dispatched)
 }
 
-/** Warns of consumers that are registered, run nowhere, and hold the location log back. */
+/** Warns of registered consumers that run nowhere and hold the location log back. */
 const warnOf = ({ logger }: Pick<OperationServices, 'logger'>, absent: readonly AbsentConsumer[]): void => {
   for (const consumer of new Set(absent.map((one) => one.consumer))) {
     const own = absent.filter((one) => one.consumer === consumer)
