@@ -4,7 +4,7 @@ import { formatTime } from '../kit/http/request-context.ts'
 import { changeOwner, type Office } from './office.ts'
 import { proofSteps } from './proof.ts'
 
-/** Somebody followed the link of an invitation: they are verified, and their user is active. */
+/** A person followed the link of an invitation: they become verified, and their user active. */
 export const acceptInvitation = (office: Office): Process<AcceptInvitationData> =>
   defineProcess(ACCEPT_INVITATION, [
     {
@@ -22,7 +22,7 @@ export const acceptInvitation = (office: Office): Process<AcceptInvitationData> 
     {
       name: 'user',
       run: async ({ userId, identityId, name, email }, originOf) => {
-        // An undone change of the e-mail took it back meanwhile.
+        // An undone change of the e-mail revoked it meanwhile.
         if (
           (await office.people.load(identityId))?.state.memberships.some((one) => one.userId === userId && one.onlyFor)
         )

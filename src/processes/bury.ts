@@ -8,8 +8,8 @@ import type { Wrote } from '../kit/http/route.ts'
 import type { Fact } from '../kernel/event.ts'
 
 /**
- * Erases for good all that a stream says, and leaves one event in its place by which followers of the log, and replays
- * of it, forget what it was about. Doing it again changes nothing.
+ * Permanently erases the content of a stream, and leaves one event in its place from which followers of the log, and
+ * replays of it, remove the subject. Repeating it changes nothing.
  */
 export const bury = async (
   log: EventLog,
@@ -24,7 +24,7 @@ export const bury = async (
   return appendFacts(log, stream, [tombstone], [id], 0, metadata)
 }
 
-/** Erases a user's notifications in the application. */
+/** Erases a user's in-app notifications. */
 export const buryNotifications = async (
   log: EventLog,
   userId: string,

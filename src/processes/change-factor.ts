@@ -3,8 +3,8 @@ import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { issueLink, type Office } from './office.ts'
 
 /**
- * A second factor is confirmed or taken off. Every other session ends after that, so that each one that is left has passed
- * the factor: a sign-in that began before finds the change, or is among those that end.
+ * Confirms or removes a second factor. Afterwards all other sessions end, so that each remaining one has passed the
+ * factor: a sign-in that began before finds the change, or is among those that end.
  */
 export const changeFactor = (office: Office): Process<ChangeFactorData> =>
   defineProcess(CHANGE_FACTOR, [

@@ -8,11 +8,11 @@ import { showIdentity } from './proof.ts'
 import { joinTeams, leaveTeams } from './team-members.ts'
 
 /**
- * Changes a user with all that hangs on it: an owner's place, a link to the e-mail that is to be theirs, teams, the
- * password (which ends sessions). The last owner and a stale version refuse it.
+ * Changes a user with all dependent data: ownership, a link to the new e-mail, teams, the password (which ends
+ * sessions). The last owner and a stale version refuse it.
  */
 export const changeUser = (office: Office): Process<ChangeUserData> => {
-  /** Whether the event at the version that was decided on is the one that this process wrote. */
+  /** Whether this process wrote the event at the version that was decided on. */
   const isWritten = async ({ userId, version }: ChangeUserData, originOf: OriginOf): Promise<boolean> => {
     const [event] = await office.log.read(`user-${userId}`, version, 1)
     return event?.id === originOf().ids.next()
@@ -62,7 +62,7 @@ export const changeUser = (office: Office): Process<ChangeUserData> => {
   ])
 }
 
-/** Sessions are ended after the password is changed: a login that began before finds the new one, or is among them. */
+/** Sessions end after the change of the password: a login that began before finds the new one, or is among them. */
 const changePassword = async (
   office: Office,
   { identityId, passwordHash, opensOnly, keeps, proofs }: ChangeUserData,
@@ -76,7 +76,7 @@ const changePassword = async (
   return allWrote(changed, ended, await showIdentity(office, { identityId }, originOf))
 }
 
-/** A new request ends the one before, in whichever organization. */
+/** A new request ends the previous one, in any organization. */
 const changeEmail = async (
   office: Office,
   { identityId, emailLink, cancelsEmail, proofs }: ChangeUserData,

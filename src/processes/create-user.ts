@@ -4,7 +4,7 @@ import { formatTime } from '../kit/http/request-context.ts'
 import { changeOwner, ensureMade, issueLink, type Office, unlessGone } from './office.ts'
 import { joinTeams } from './team-members.ts'
 
-/** Adds a person to an organization: their identity, or a membership in the one they have, then the user. */
+/** Adds a person to an organization: their identity, or a membership of an existing one, then the user. */
 export const createUser = (office: Office): Process<CreateUserData> =>
   defineProcess(CREATE_USER, [
     {

@@ -9,7 +9,7 @@ import { buryNotifications, buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
 import { changeOwner, type Office, unlessGone } from './office.ts'
 
-/** Takes a person out of an organization, and out of its teams; erased, nothing of them is left. */
+/** Removes a person from an organization and its teams; with erasure, nothing of them remains. */
 export const deleteUser = (office: Office): Process<DeleteUserData> =>
   defineProcess(DELETE_USER, [
     {
@@ -61,7 +61,7 @@ const erasePhones = async (
   return allWrote(...wrotes)
 }
 
-/** The user, and the person where no other organization has them. */
+/** Erases the user, and the person if they are in no other organization. */
 const eraseUser = async (
   office: Office,
   { userId, identityId, erase }: DeleteUserData,

@@ -12,7 +12,7 @@ import { unlessGone } from './office.ts'
 
 const AT_ONCE = 8
 
-/** Assigns the tasks of a plan to those who have its vehicles, and says then that it is dispatched. */
+/** Assigns the tasks of a plan to the users of its vehicles, then marks it as dispatched. */
 export const dispatchRoutes = (services: ResourceServices): Process<DispatchData> => {
   const tasks = new TaskWriter(services)
   const results = new RoutingWriter(services)
@@ -53,7 +53,7 @@ const assignAll = async (
   return allWrote(...wrotes)
 }
 
-/** A task that is over, or not there, since the routes were looked at is nobody's to do. */
+/** A task completed or deleted since the routes were checked is not assigned. */
 const unlessRefused = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {
   try {
     return await write

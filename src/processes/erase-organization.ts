@@ -15,16 +15,16 @@ const AT_ONCE = 8
 
 type FormerUser = Pick<UserRow, '_id'> & Partial<Pick<UserRow, 'identityId' | 'email'>>
 
-/** Records of an organization that were deleted: the log still says what they were. @throws Failure engine_down */
+/** Deleted records of an organization, whose content the log still has. @throws Failure engine_down */
 export type DeletedRecords = (organizationId: string) => AsyncIterable<{ noun: string; id: string }>
 
 /** Types of the deletions of records that write their events in a form of their own, by noun. */
 type Deletions = { readonly [noun: string]: string }
 
 /**
- * Takes away all that an organization has: its people first, so that nobody adds to it, then its records, its history and
- * itself. People whom no other organization has go too. What was made while it began is found by a second look, and what
- * was deleted long before by the audit log.
+ * Removes everything of an organization: its people first, so that nobody adds to it, then its records, its history and
+ * itself. People in no other organization are erased too. Records created meanwhile are found by a second pass, and
+ * records deleted long before by the audit log.
  */
 export const eraseOrganization = (
   office: Office,
@@ -84,7 +84,7 @@ export const eraseOrganization = (
   ])
 }
 
-/** Ids and rows as they are now: what is buried leaves the table under a reader. */
+/** Present ids and rows: buried rows leave the table under a reader. */
 const rowsOf = async <R extends { [field: string]: unknown }>(
   { tables }: ResourceServices,
   table: string,
@@ -95,13 +95,13 @@ const rowsOf = async <R extends { [field: string]: unknown }>(
   return rows
 }
 
-/** A user as they were; without an identity where they are erased. */
+/** Last state of a user; without an identity if they are erased. */
 const lastOf = async ({ users }: Office, id: string): Promise<FormerUser> => {
   const { identityId, email } = (await users.load(id)).state.values as Partial<UserRow>
   return { _id: id, identityId, email }
 }
 
-/** The user goes last: a process that carries this on finds the person by it. */
+/** The user goes last: a resumed process finds the person by it. */
 const erasePersonHere = async (
   office: Office,
   { keyring }: ResourceServices,

@@ -5,7 +5,7 @@ import type { Wrote } from '../kit/http/route.ts'
 import { bury } from './bury.ts'
 import { type Office, unlessGone } from './office.ts'
 
-/** Erases somebody whom no organization has any more: e-mail, password, sessions. `forgotten` is their stream of forgotten passwords. */
+/** Erases a person who is in no organization. `forgotten` is the stream of their forgotten passwords. */
 export const erasePerson = async (
   { log, people, sessions }: Pick<Office, 'log' | 'people' | 'sessions'>,
   identityId: string,

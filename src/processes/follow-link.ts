@@ -14,8 +14,8 @@ import { changeOwner, inOrganization, type Office, unlessGone } from './office.t
 import { proofSteps } from './proof.ts'
 
 /**
- * Somebody followed a link that was mailed to them: they are verified, have a new password, or another e-mail, in every
- * organization. An e-mail that somebody else has since taken refuses it. Brought back, it leaves what was joined under another.
+ * A person followed a mailed link: they become verified, get a new password, or another e-mail, in every organization.
+ * An e-mail taken by somebody else since refuses it. Restoring one leaves organizations joined under another.
  */
 export const followLink = (office: Office): Process<FollowLinkData> =>
   defineProcess(FOLLOW_LINK, [
@@ -31,7 +31,7 @@ export const followLink = (office: Office): Process<FollowLinkData> =>
     { name: 'memberships', run: (data, originOf) => returnMemberships(office, data, originOf) },
   ])
 
-/** Somebody signed in elsewhere by an address that nobody had verified. */
+/** A person signed in elsewhere with an unverified address. */
 export const verifyAddress = (office: Office): Process<VerifyAddressData> =>
   defineProcess(VERIFY_ADDRESS, [
     {
@@ -45,7 +45,7 @@ export const verifyAddress = (office: Office): Process<VerifyAddressData> =>
     ...proofSteps<VerifyAddressData>(office, ({ identityId }) => ({ identityId })),
   ])
 
-/** Members who joined by an address that is theirs no more are invited again, except an organization's last owner. */
+/** Members who joined with an address they no longer have are invited again, except an organization's last owner. */
 const returnMemberships = async (
   office: Office,
   { identityId }: FollowLinkData,
@@ -67,7 +67,7 @@ const returnMemberships = async (
   return allWrote(...wrotes)
 }
 
-/** Whether they are no owner any more; the last one stays. */
+/** Whether their ownership was removed; the last owner stays. */
 const isRemoved = async (office: Office, userId: string, origin: StepOrigin): Promise<boolean> => {
   try {
     await changeOwner(office, 'remove', userId, origin)

@@ -9,8 +9,8 @@ import type { Wrote } from '../kit/http/route.ts'
 import { changeOwner, ensureMade, issueLink, type Office, unlessGone } from './office.ts'
 
 /**
- * Makes an organization with its hubs, roles, flows and owner. The identity of somebody who signs up comes first, since their
- * e-mail may be taken; their membership comes last, since a login finds an organization by it.
+ * Creates an organization with its hubs, roles, flows and owner. For a sign-up the identity comes first, since the
+ * e-mail may be taken; the membership comes last, since a login finds an organization by it.
  */
 export const foundOrganization = (office: Office): Process<FoundOrganizationData> =>
   defineProcess(FOUND_ORGANIZATION, [
@@ -41,7 +41,7 @@ export const foundOrganization = (office: Office): Process<FoundOrganizationData
       name: 'owner',
       run: async ({ owner, hubs }, originOf) => {
         const { identityId, userId, ...values } = owner
-        // An owner has every hub; the list takes only the first ones.
+        // An owner has every hub; the list holds only the first ones.
         const hubId = hubs.slice(0, USER_HUBS_MAX).map(({ _id }) => String(_id))
         const body = { ...values, hubId }
         const made = await ensureMade(office.users, originOf('user'), userId, body, { identityId })
@@ -100,7 +100,7 @@ const makeHubs = async (
   return allWrote(...wrotes)
 }
 
-/** Those that are copied, and the templates that none of them stands for. */
+/** Copied flows, and the templates that none of them replaces. */
 const makeFlows = async (
   office: Office,
   originOf: OriginOf,

@@ -5,7 +5,7 @@ import { ResourceWriter } from '../kit/resource/write.ts'
 import { GIVE_WAY, type GiveWayData } from '../kit/resource/writes.ts'
 import { unlessGone } from './office.ts'
 
-/** Has what names a record name its heir, deletes it, and does so again for what came to name it meanwhile. */
+/** Redirects references from a record to its heir, deletes the record, and redirects again those added meanwhile. */
 export const giveWay = (services: ResourceServices): Process<GiveWayData> => {
   const redirect = async ({ plural, id, replaceWith }: GiveWayData, originOf: OriginOf): Promise<Wrote | undefined> =>
     (await services.resources.redirect(services, originOf(), plural, id, replaceWith)).wrote

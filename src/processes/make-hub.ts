@@ -2,7 +2,7 @@ import { MAKE_HUB, type MakeHubData } from '../features/hubs/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { ensureMade, type Office, unlessGone } from './office.ts'
 
-/** A hub, and its maker's list of hubs, who would not see it otherwise. */
+/** Creates a hub and adds it to its creator's list of hubs, who would not see it otherwise. */
 export const makeHub = (office: Office): Process<MakeHubData> =>
   defineProcess(MAKE_HUB, [
     { name: 'hub', run: ({ hubId, values }, originOf) => ensureMade(office.hubs, originOf(), hubId, values) },

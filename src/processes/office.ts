@@ -18,7 +18,7 @@ import type { Wrote } from '../kit/http/route.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../kit/resource/write.ts'
 
-/** What the processes of organizations and users write with. */
+/** Writers for the processes of organizations and users. */
 export interface Office {
   log: EventLog
   people: People
@@ -45,7 +45,7 @@ export const officeOf = (services: ResourceServices): Office => ({
   flows: flow.writer(services),
 })
 
-/** Makes a record unless it was made before, and possibly changed or deleted since. */
+/** Creates a record unless it was created before, and possibly changed or deleted since. */
 export const ensureMade = async (
   writer: ResourceWriter,
   origin: StepOrigin,
@@ -57,7 +57,7 @@ export const ensureMade = async (
   return (await writer.create(origin, { ...body, _id: id }, extra)).wrote
 }
 
-/** Makes somebody an owner of the organization, or no longer one. @throws Failure conflict when the last owner would go. */
+/** Adds or removes an owner of the organization. @throws Failure conflict if the last owner would leave. */
 export const changeOwner = (
   { log }: Pick<Office, 'log'>,
   type: 'add' | 'remove',
@@ -73,18 +73,18 @@ export const inOrganization = (origin: StepOrigin, organizationId: string): Step
   metadata: { ...origin.metadata, organizationId },
 })
 
-/** Nothing happens where the person is gone meanwhile. */
+/** Does nothing if the person has since been deleted. */
 export const issueLink = (
   office: Pick<Office, 'people'>,
   origin: StepOrigin,
   identityId: string,
   link: LinkIssued,
-  /** How many proofs the identity had when it was asked for. @throws Failure unauthenticated where it now has more. */
+  /** Proofs of the identity at the time of the request. @throws Failure unauthenticated if it now has more. */
   proofs?: number,
 ): Promise<Wrote | undefined> =>
   unlessGone(office.people.command(identityId, { type: 'issueLink', link, proofs, at: link.at }, origin))
 
-/** What to do about something that is gone meanwhile: nothing. */
+/** Ignores that the subject has since been deleted. */
 export const unlessGone = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {
   try {
     return await write

@@ -4,7 +4,7 @@ import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { inOrganization, type Office, unlessGone } from './office.ts'
 
-/** Whom a proof is of. */
+/** Person of a proof. */
 interface Proven {
   identityId: string
   /** The e-mail that became theirs by it. */
@@ -12,8 +12,8 @@ interface Proven {
 }
 
 /**
- * What follows each proof once the identity has it (features/identity/proof.ts): the sessions of before end, no
- * network of before is known any more, and users show no change that ended. `provenBy` answers undefined for what is none.
+ * Steps after each proof in the identity (features/identity/proof.ts): earlier sessions end, earlier networks are no
+ * longer known, and users show no ended change. `provenBy` returns undefined if there is no proof.
  */
 export const proofSteps = <Data>(
   office: Pick<Office, 'people' | 'sessions' | 'throttle' | 'users'>,
@@ -47,7 +47,7 @@ export const proofSteps = <Data>(
   },
 ]
 
-/** In every organization the user shows what the identity says: a pending e-mail while its link is open, and a new one where there is one. */
+/** Copies the identity's new e-mail, and a pending one while its link is open, to its users. */
 export const showIdentity = async (
   { people, users }: Pick<Office, 'people' | 'users'>,
   { identityId, email }: Proven,

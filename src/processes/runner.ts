@@ -23,19 +23,19 @@ import type { Wrote } from '../kit/http/route.ts'
 import type { Services } from '../kit/services.ts'
 import { OPEN_PROCESSES, type OpenProcessRow } from './views.ts'
 
-/** What one node does: it carries on what others left. */
+/** Work of one node: it continues processes that others left. */
 export const CARRY_ON = 'carry-on-processes'
 
-/** Each one that is lost is a process of somebody else that came to its end, so that many at once all come through. */
+/** Each lost try means that another process has ended, so that many concurrent ones all succeed. */
 const TRIES = 50
 /** A process open for this long was left by a node that crashed. */
 const LEFT_AFTER_MS = 5_000
 const POLL_MS = 5_000
 const AT_ONCE = 8
 const PAGE_ROWS = 100
-/** Pauses after failures; the last one repeats. */
+/** Delays after failures; the last one repeats. */
 const RETRY_MS = [1_000, 5_000, 30_000, 120_000, 600_000]
-/** Failures in a row that are reported: somebody has to look. */
+/** Consecutive failures after which a process is reported: a person has to look. */
 const STUCK_FAILURES = 5
 
 type Start = Pick<RecordedEvent, 'id' | 'stream' | 'revision' | 'metadata' | 'data'>
@@ -45,37 +45,37 @@ interface Open {
   refused?: ProcessRefused
 }
 
-/** Runs processes, and carries on those that somebody left open. Several nodes may do so at once: steps look before they write. */
+/** Runs processes, and continues open ones. Several nodes may do so at once: steps read before they write. */
 export class ProcessRunner implements Processes {
   private readonly services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger'>
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into
   private readonly kinds = new Map<string, Process<any>>()
-  /** What runs here, by the id of its start. */
+  /** Processes running here, by the id of their start. */
   private readonly running = new Map<string, Promise<Wrote | undefined>>()
-  /** What failed here, by stream, until it ends. */
+  /** Failed processes, by stream, until they end. */
   private readonly failed = new Map<string, { failures: number; notBefore: number }>()
   private round: Promise<void> = Promise.resolve()
   private cancelPoll = (): void => undefined
-  /** Whether what was left open is looked for here. */
+  /** Whether this node looks for left processes. */
   private isLooking = false
 
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger'>) {
     this.services = services
   }
 
-  /** To be called before anything is run. */
+  /** Call it before any process is run. */
   // biome-ignore lint/suspicious/noExplicitAny: see `kinds`
   know(processes: readonly Process<any>[]): void {
     for (const process of processes) this.kinds.set(process.key.name, process)
   }
 
-  /** Carries on, in the background, what earlier lives and other nodes left; once the projection of open processes has caught up. */
+  /** Continues left processes in the background, once the projection of open ones has caught up. */
   startCarryingOn(): void {
     this.isLooking = true
     this.poll(0)
   }
 
-  /** What is carried on is brought to its end or its failure. */
+  /** Resolves when continued processes have ended or failed. */
   async stopCarryingOn(): Promise<void> {
     this.isLooking = false
     this.cancelPoll()
@@ -117,7 +117,7 @@ export class ProcessRunner implements Processes {
     if (open !== undefined) await this.carryOn(open).catch(unlessRefused)
   }
 
-  /** Resolves when what was found open at the start, or by the last look, has been tried. */
+  /** Resolves when open processes found at the start, or by the last look, have been tried. */
   async idle(): Promise<void> {
     await this.round
     await Promise.allSettled(this.running.values())
@@ -179,7 +179,7 @@ export class ProcessRunner implements Processes {
     return allWrote(...wrotes)
   }
 
-  /** From this fact on a repeated run goes back, even if nothing would refuse it any more. */
+  /** After this fact a repeated run rolls back, even if nothing would refuse it any more. */
   private async refuse(start: Start, step: string, { code }: Failure): Promise<void> {
     const fact = { type: PROCESS.refused, data: { step, code } satisfies ProcessRefused }
     await this.appendAfter(start, fact, 1)
@@ -196,7 +196,7 @@ export class ProcessRunner implements Processes {
     await this.finish(start, { process: started.process, outcome: 'refused' }, isFact ? 2 : 1)
   }
 
-  /** What the start kept is of no use any more, and may name people. */
+  /** The start's data is no longer needed, and may name people. */
   private async finish(start: Start, data: ProcessFinished, eventsAfterStart: number): Promise<void> {
     const { log, logger } = this.services
     const { stream, revision } = start
@@ -206,12 +206,12 @@ export class ProcessRunner implements Processes {
       .catch((error: unknown) => logger.warn('a finished process keeps its data', { stream, error: String(error) }))
   }
 
-  /** Another node that carries it on meanwhile appends the same. */
+  /** Another node that continues it meanwhile appends the same. */
   private async appendAfter({ id, stream, revision, metadata }: Start, fact: Fact, events: number): Promise<void> {
     await appendFacts(this.services.log, stream, [fact], [idFrom(fact.type, id)], revision + events, metadata)
   }
 
-  /** The process about that subject that has not come to its end. */
+  /** The unfinished process of that subject. */
   private async readOpen(stream: string): Promise<{ open?: Open; events: number }> {
     const [last, before] = await this.services.log.read(stream, 'end', 2, 'backwards')
     const events = last === undefined ? 0 : last.revision + 1
@@ -261,7 +261,7 @@ export class ProcessRunner implements Processes {
     if (open === undefined) return void this.failed.delete(stream)
     if ((this.failed.get(stream)?.notBefore ?? 0) > this.services.clock.now()) return
     this.services.logger.info('a process is carried on', { stream })
-    // It is noted where it fails.
+    // Failures are recorded where they occur.
     await this.carryOn(open).catch(() => undefined)
   }
 }
@@ -275,7 +275,7 @@ const originOf =
     metadata: start.metadata,
   })
 
-/** What a client is to be told; everything else passes, or is a fault that somebody has to mend. */
+/** Refusals for the client; other errors pass through, or are faults for an operator to fix. */
 const isRefusal = (error: unknown): error is Failure =>
   error instanceof Failure &&
   error.status < 500 &&

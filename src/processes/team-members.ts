@@ -6,7 +6,7 @@ import type { Office } from './office.ts'
 
 type Teams = Pick<Office, 'teams'>
 
-/** Teams keep their members, so what a user's `teamIds` says is written to the teams. A team that is now full or gone is left out. */
+/** Teams store their members, so a user's `teamIds` are written to the teams. A full or deleted team is skipped. */
 export const joinTeams = (
   office: Teams,
   originOf: OriginOf,
@@ -36,7 +36,7 @@ const changeTeams = async (
   return allWrote(...wrotes)
 }
 
-/** Writes without a caller: the rules of users have allowed it already, and the read models may not know the user yet. */
+/** Writes without a caller: the rules of users allow it already, and read models may lack the user. */
 const changeTeam = async (
   { teams }: Teams,
   origin: StepOrigin,
