@@ -18,7 +18,7 @@ type FormerUser = Pick<UserRow, '_id'> & Partial<Pick<UserRow, 'identityId' | 'e
 /** Deleted records of an organization, whose content the log still has. @throws Failure engine_down */
 export type DeletedRecords = (organizationId: string) => AsyncIterable<{ noun: string; id: string }>
 
-/** Types of the deletions of records that write their events in a form of their own, by noun. */
+/** Types of deletion events of records with their own event format, by noun. */
 type Deletions = { readonly [noun: string]: string }
 
 /**

@@ -48,7 +48,7 @@ interface Open {
 /** Runs processes, and continues open ones. Several nodes may do so at once: steps read before they write. */
 export class ProcessRunner implements Processes {
   private readonly services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger'>
-  // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into
+  // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps read
   private readonly kinds = new Map<string, Process<any>>()
   /** Processes running here, by the id of their start. */
   private readonly running = new Map<string, Promise<Wrote | undefined>>()

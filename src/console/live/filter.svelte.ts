@@ -1,4 +1,4 @@
-// The one filter of list and map.
+// Shared filter of list and map.
 import { isInside } from '../map/fence-features.ts'
 import { plainText } from '../parts/plain-text.ts'
 import { live } from './live.svelte.ts'

@@ -77,7 +77,7 @@ const traces = (palette: Palette): LayerSpecification => ({
   paint: {
     'circle-color': palette.road,
     'circle-opacity': ['interpolate', ['linear'], ['get', 'count'], 1, 0.45, 16, 0.95],
-    // As wide as a cell, whose size on the screen stays the same at each zoom until the finest cells.
+    // Width of a cell, whose size on the screen stays the same at each zoom until the finest cells.
     'circle-radius': ['interpolate', ['exponential', 2], ['zoom'], 12, 1.4, 14, 4, 15.5, 8],
   },
 })

@@ -109,7 +109,7 @@ const stored = async (
 ): Promise<{ files?: AddonFile[]; icon?: AddonFile }> => {
   const sizes = [...(upload.files ?? []), ...(upload.icon === undefined ? [] : [upload.icon])]
   const bytes = sizes.reduce((sum, one) => sum + one.bytes.byteLength, 0)
-  // Files of an add-on stay for as long as it does, named or not.
+  // Files of an add-on stay for as long as it does, referenced or not.
   await assertRoom(quotas, organizationId, 'filesBytes', bytes)
   return {
     ...(upload.files !== undefined && { files: await storeScripts(files, addonId, upload.files) }),

@@ -14,7 +14,7 @@ import { type Logged, type LoggedServices, readLogged } from './changes.ts'
 import { AUDIT_LOG, type AuditRow, nounsShown } from './views.ts'
 
 export interface AuditServices extends LoggedServices {
-  /** The audit log as the history lists it. */
+  /** Audit log as the history lists it. */
   listed: Pick<TableStore, 'find'>
   /** Resolves when the list has everything logged before the call, or after a time limit. */
   caughtUp(): Promise<unknown>
@@ -87,7 +87,7 @@ const shapeOf = (nouns: readonly string[]): ListShape => ({
 
 type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string[]; resourceId?: string[] }
 
-/** Changes: by whom, when and from where. */
+/** Audit log: changes with their actor, time and origin. */
 export const auditRoute = (services: AuditServices): Route => {
   const shape = shapeOf(nounsShown(services.resources))
   const schema = listQuerySchema(shape)

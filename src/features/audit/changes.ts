@@ -67,7 +67,7 @@ const saidBy = ({ type, data }: RecordedEvent): Said => {
   >(data)
   const isDeleted = /Deleted(\.v\d+)?$/.test(type)
   const isPatch = said.values === undefined && said.content === undefined && !/Created(\.v\d+)?$/.test(type)
-  // Sealed values stand beside the others; the code that shows them opens them.
+  // Sealed values are in a separate member; the code that shows them opens them.
   const declared: JsonObject | undefined = said.values && {
     ...said.values,
     ...(said.sealed && { sealed: said.sealed }),
@@ -83,7 +83,7 @@ const shapeFields = (shape: JsonObject, isPatch: boolean): JsonObject => ({
   ...('coordinates' in shape ? { geometry: shape } : shape),
 })
 
-/** The values as they were after an event. */
+/** Values after an event. */
 const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: RecordedEvent): Promise<JsonObject> => {
   const said = saidBy(event)
   if (!said.isPatch) return said.isDeleted ? {} : said.values
@@ -96,7 +96,7 @@ const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: Reco
     .reduce((values, { values: next, isDeleted }) => (isDeleted ? {} : mergePatch(values, next)), {})
 }
 
-/** Fields that the resource's own reads would show to this reader: no secret, nothing internal; `asShown` has taken away what their role hides. */
+/** Fields of the resource's reads, without secrets and internals; `asShown` removed those hidden by the role. */
 const visible = (caller: UserCaller, declaration: ResourceDeclaration, values: JsonObject): JsonObject => {
   const { noun, fields, readOnly, permissions } = declaration
   const isOthers = noun === 'user' && !caller.permissions.has(permissions.edit)

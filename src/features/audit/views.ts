@@ -77,7 +77,7 @@ export const auditEntry = (event: RecordedEvent, nouns: ReadonlySet<string>): Au
   }
 }
 
-/** `hubCreated` is `created` of a hub; `passwordChanged` of an identity is just that. */
+/** `hubCreated` of a hub becomes `created`; `passwordChanged` of an identity stays as it is. */
 const actionOf = (noun: string, type: string): string => {
   const name = type.replace(VERSION, '')
   const action = name.startsWith(noun) ? name.slice(noun.length) : name

@@ -53,7 +53,7 @@ export const withNotices = async (
   })
 }
 
-/** Tables that automations name rows of. */
+/** Tables with rows that automations name. */
 const TABLES = {
   groups: GEOFENCE_GROUPS,
   flows: FLOWS,

@@ -72,7 +72,7 @@ const SHAPE: ListShape = {
   searchable: false,
 }
 
-/** The log of runs, one of them, and another attempt of one that has ended. */
+/** Routes that list runs, read one, and retry one that has ended. */
 export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
   logRoute(options),
   readRoute(options),

@@ -45,10 +45,7 @@ export class AutomationWriter implements ResourceWrites {
     this.check = check
   }
 
-  /**
-   * Repeating `_id` and content returns the existing automation; only a repeat of the same request gets the secret.
-   * @throws Failure invalid, conflict, quota, not_available.
-   */
+  /** Repeating `_id` and content returns the existing one. @throws Failure invalid, conflict, quota, not_available. */
   async create(origin: WriteOrigin, { _id, ...wanted }: JsonObject): Promise<Written> {
     const caller = editorOf(origin)
     const { organizationId, now: at } = origin
@@ -111,7 +108,7 @@ export class AutomationWriter implements ResourceWrites {
     return { row: last as AutomationRow, wrote }
   }
 
-  /** Details with the secret, which is shown once, if receivers get one. */
+  /** Details with the secret, if receivers get one: shown once, and to a repeat of the same request. */
   private told(row: AutomationRow, secret: string): Pick<Written, 'told'> {
     const action = this.check.actions[row.automationType]
     if (action?.isSigned !== true) return {}

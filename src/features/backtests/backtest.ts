@@ -1,7 +1,7 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { GroupRules } from '../geofences/events.ts'
 
-/** Which transitions a geofence would have made over history. */
+/** Question for the transitions that a geofence would have made over history. */
 export interface BacktestQuestion {
   caller: UserCaller
   geofenceId: string

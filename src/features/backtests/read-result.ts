@@ -20,7 +20,7 @@ export interface ResultQuestion {
   show(transition: FoundTransition): object
 }
 
-/** A JSON answer with up to `limit` transitions of a result, oldest first, read page by page. @throws Failure invalid for a cursor of another result. */
+/** Streams up to `limit` transitions as JSON, oldest first. @throws Failure invalid for a cursor of another result. */
 export const readResult = async (
   log: Pick<EventLog, 'read'>,
   question: ResultQuestion,

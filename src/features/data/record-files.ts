@@ -34,7 +34,7 @@ export const recordFiles = ({ tables }: Pick<ResourceServices, 'tables'>, writer
     if (row === undefined || file === undefined) return undefined
     const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, row.dataTypeId)
     const field = type?.fields.find(({ _id }) => [row.values[_id]].flat().includes(fileId))
-    // The record does not show a file either that no field holds any more.
+    // A file that no field holds any more is not shown in the record either.
     if (type === undefined || field === undefined) return undefined
     if (isRead) assertFieldsShown(caller, [type], [field.name])
     const holder = { noun: declaration.noun, organizationId, id: row._id }

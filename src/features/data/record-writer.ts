@@ -163,7 +163,7 @@ export class RecordWriter implements ResourceWrites {
     return assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId.toLowerCase(), '/dataTypeId')
   }
 
-  /** The values to store, and what follows from them. @throws Failure invalid, key_in_use */
+  /** The values to store, with those derived from them. @throws Failure invalid, key_in_use */
   private async checked(
     organizationId: string,
     type: DataTypeRow,

@@ -2,7 +2,7 @@
 export interface AppLink {
   /** Address that the app sends to, or the template that the app completes. */
   url: string
-  /** Opens the app with everything set. */
+  /** Opens the app with all settings filled in. */
   link: string
   /** Text of the QR code. */
   qr: string

@@ -17,7 +17,7 @@ export interface DevicePointsOptions {
 }
 
 const POINTS_AT_ONCE = 10_000
-/** First somebody has to create a tracker or raise a limit. */
+/** First a tracker has to be created, or a limit raised. */
 const MEND_AFTER_SECONDS = 60
 
 /**
@@ -76,7 +76,7 @@ const unnamed = (): Failure =>
     retryAfterSeconds: MEND_AFTER_SECONDS,
   })
 
-/** @throws Failure for points that may be accepted after a change by somebody */
+/** @throws Failure for points that may be accepted later, see `isMendable` */
 const assertTaken = (rejected: readonly Rejected[]): void => {
   const code = rejected.find((one) => isMendable(one.code))?.code
   if (code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker')

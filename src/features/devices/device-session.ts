@@ -11,7 +11,7 @@ export interface SessionOptions {
   points: DevicePoints
   /** Caller for devices: looked up for each message, so that a key stops working as soon as it ends. @throws Failure */
   caller(): Promise<IngestKeyCaller>
-  /** Code that refuses points of that name; undefined if their tracker exists or can be created. @throws Failure */
+  /** Code that refuses points of that name; undefined if their tracker exists or was created. @throws Failure */
   admits(caller: IngestKeyCaller, name: string): Promise<string | undefined>
   unknown: UnknownDevices
   clock: Clock

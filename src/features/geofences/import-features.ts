@@ -158,7 +158,7 @@ type Checked = Pick<CheckedFeature, 'data' | 'positions'>
 const parsed = (bytes: Uint8Array, { from, to }: Span): unknown => {
   if (to - from > FEATURE_BYTES_MAX) throw new ScanError(`is larger than ${FEATURE_BYTES_MAX} bytes`)
   try {
-    // Copied: a decoder takes no shared memory.
+    // Copied: decoders do not accept shared memory.
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.slice(from, to)))
   } catch (error) {
     throw new ScanError(`is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`)

@@ -20,7 +20,7 @@ import { assertSameProofs, endedByProof, isProof, outlivesProof, prove } from '.
 import type { FollowLink, IdentityCommand, IdentityState, Membership } from './identity-state.ts'
 import { decideFactor, evolveFactor } from './second-factor/second-factor.ts'
 
-/** One person: an e-mail and a password, however many organizations they are in. */
+/** A person: one e-mail and one password for all organizations. */
 export const identity: Decider<IdentityState, IdentityCommand> = {
   initial: {
     exists: false,
@@ -130,7 +130,7 @@ const accepted = (state: IdentityState, { organizationId = '' }: Link): Identity
   }
 }
 
-/** Organizations that the password opens, oldest membership first: whoever set it learns nothing of the others. */
+/** Organizations that the password opens, oldest membership first: its setter learns nothing of the others. */
 export const openMemberships = ({
   memberships,
   opensOnly,

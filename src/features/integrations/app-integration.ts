@@ -39,7 +39,7 @@ export const appIntegration = defineResource({
   },
 })
 
-/** The two forms of an update are one operation under two names. */
+/** Both forms of an update are one operation with two names. */
 export const appIntegrationRoutes = (services: ResourceServices): Route[] =>
   appIntegration.routes(services).map((route) => (route.method === 'PUT' ? { ...route, aliases: [UPDATE] } : route))
 

@@ -67,7 +67,7 @@ export interface FencesChanged {
   sourcePosition: number
   geofences: { geofenceId: string; revision: number }[]
   groups: { geofenceGroupId: string; revision: number }[]
-  /** Set at a start that changes a flag (for all organizations: organizationId is `*`). */
+  /** Set by a start that changes a setting (for all organizations: organizationId is `*`). */
   settings?: MatchingSettings
 }
 

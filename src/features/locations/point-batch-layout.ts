@@ -1,7 +1,7 @@
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED } from './events.ts'
 
 export const HEADER_BYTES = 48
-/** Flags of values that have a column of their own. */
+/** Flags of values with their own column. */
 export const OPTIONAL = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 
 /** Offsets of the parts of an encoded batch; absent parts have no length. */

@@ -20,7 +20,7 @@ export interface BaseMap {
   tile(z: number, x: number, y: number): Buffer | undefined
 }
 
-/** Reads an archive with one directory, held whole in memory (PMTiles, version 3). @throws Error for another file */
+/** Reads a one-directory archive into memory (PMTiles, version 3). @throws Error for another file */
 export const openBaseMap = (path = SHIPPED): BaseMap => {
   const archive = readFileSync(path)
   const placeAt = (i: number): number => Number(archive.readBigUInt64LE(8 + i * 8))

@@ -40,7 +40,7 @@ export const withLink = (links: readonly Link[], issued: LinkIssued): Link[] => 
 const isSameFor = (issued: LinkIssued, kind: LinkKind, organizationId: string | undefined): boolean =>
   kind === issued.kind && (kind !== 'invitation' || organizationId === issued.organizationId)
 
-/** Whether it may still be followed. `at` is RFC 3339, as in all facts. */
+/** Whether it may still be followed. `at` is RFC 3339, like every time in facts. */
 export const isOpen = ({ useId, expiresAt }: Link, at: string): boolean => useId === undefined && at < expiresAt
 
 /** Answer for any link that cannot be followed, for whatever reason. */

@@ -55,7 +55,7 @@ export class Answer extends Receipt {
     if (this.give()) this.end.reject(engineDown())
   }
 
-  /** Nothing was taken. */
+  /** Ends a receipt of which nothing was accepted. */
   drop(): void {
     this.give()
   }

@@ -41,7 +41,7 @@ export class JsonCursor {
     return true
   }
 
-  /** The next two ASCII bytes as one number of 14 bits. */
+  /** The next two ASCII bytes as one 14-bit number. */
   nextTwo(): number {
     const first = this.bytes[this.at]
     const second = this.bytes[this.at + 1]
