@@ -1,4 +1,4 @@
-// The pages that links in mails lead to: each sends one form to the public API, with the secret of the link.
+// Pages of mailed links: each sends one form to the public API, with the secret of the link.
 const PAGES = {
   '/accept-invitation': {
     what: 'Accept the invitation',
@@ -30,14 +30,14 @@ const PAGES = {
   },
 }
 
-/** What the console looks for: the answer of a link that signs in, and whether there is a session's cookie. */
+/** Storage keys that the console reads: the answer of a link that signs in, and whether there is a session's cookie. */
 const HAS_COOKIE = 'waymark-session'
 const HANDED = 'waymark-signed-in'
 
 const byId = (id) => document.getElementById(id)
 const page = PAGES[location.pathname]
 const token = new URLSearchParams(location.search).get('token')
-// The secret is not to stay in the address bar, nor in what the browser remembers.
+// Keeps the secret out of the address bar and the browser's history.
 history.replaceState(null, '', location.pathname)
 
 byId('what').textContent = page.what
@@ -70,7 +70,7 @@ byId('login').addEventListener('submit', async (event) => {
   }
 })
 
-/** The answer is that of a login: the page at `/` takes it out of this tab and goes on from there. */
+/** The answer is that of a login: the page at `/` takes it from this tab's storage and continues from there. */
 function goOn(answer) {
   sessionStorage.setItem(HANDED, JSON.stringify(answer))
   localStorage.setItem(HAS_COOKIE, 'yes')

@@ -16,7 +16,7 @@ export interface Met {
 export interface Columns {
   /** Trackers whose names or owners are new to the page. */
   met: Met[]
-  /** Numbers of the trackers, in the order of the rows. */
+  /** The trackers' indexes, in the order of the rows. */
   indexes: Uint32Array<ArrayBuffer>
   numbers: Float64Array<ArrayBuffer>
 }

@@ -12,7 +12,7 @@ const SILENT_MS = 20_000
 const ASK_MS = 10_000
 /** After a sleep a probe must be answered sooner. */
 const WOKE_MS = 4_000
-/** Close codes of the server: the token has expired, or is forbidden here. */
+/** Close codes of the server: the token is no longer valid, or is not allowed here. */
 const UNAUTHENTICATED = 4401
 const FORBIDDEN = 4403
 
