@@ -1,9 +1,9 @@
-/** How long all work that could go on and on may keep the event loop for itself. */
+/** Longest time that unbounded work keeps the event loop, all of it together. */
 const TURN_MS = 5
-/** Where sockets never rest, this many times as long as they took: with less, consumers fall seconds behind what comes in. */
+/** Multiple of the sockets' time where they never rest: with less, consumers fall seconds behind the input. */
 const TIMES_SOCKETS = 3
 const TURN_MS_MAX = 250
-/** Time left for work resumed at the end of a turn: less would be lost in waiting. */
+/** Time left for work resumed at the end of a turn: shorter ones are lost in waiting. */
 const SLICE_MS = 1
 
 let turnEnds = 0
@@ -14,16 +14,16 @@ let waiting: (() => void)[] = []
 let next = 0
 
 /**
- * Lets sockets and timers have their turn: to be awaited before each piece of work of a loop that awaits nothing else
- * for long. All such loops of the process share one budget, or many small ones would add up: those who wait are resumed
- * one after the other, each when the one before has done what it does without waiting.
+ * Gives sockets and timers their turn: to be awaited before each piece of work of a loop that awaits nothing else for
+ * long. All such loops of the process share one budget, since many small ones would add up: waiting loops are resumed
+ * one after the other, each once the one before has finished its synchronous work.
  */
 export const breathe = (): Promise<void> | undefined => (hasBreath() ? undefined : new Promise(wait))
 
-/** Whether others may wait some more: for a loop that goes on by itself where `breathe` would have to be awaited. */
+/** Whether others may wait longer: for a loop that goes on by itself where `breathe` would have to be awaited. */
 export const hasBreath = (): boolean => performance.now() < sliceEnds
 
-/** Runs a piece of work from each place on that the one before answered, up to `end`, with breaths between them. */
+/** Runs a piece of work from each place that the piece before answered, up to `end`, with breaths between them. */
 export const inSlices = (end: number, slice: (from: number) => number, from = 0): void | Promise<void> => {
   for (let at = slice(from); at < end; at = slice(at)) {
     const pause = breathe()

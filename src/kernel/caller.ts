@@ -11,13 +11,13 @@ export interface UserCaller {
   organizationId: string
   /** Id of the user or of the service account. */
   userId: string
-  /** A program by its key: nobody who signs in, has notifications or a phone. */
+  /** A program with a key: it does not sign in and has neither notifications nor a phone. */
   isService?: true
   /** When the service account ends, ms since the epoch. */
   endsAt?: number
   identityId: string
   email: string
-  /** The address that they have shown to be theirs; absent until then. */
+  /** Address that the user has confirmed; absent until then. */
   verifiedEmail?: string
   /** Id of the token. */
   jti: string
@@ -33,7 +33,7 @@ export interface UserCaller {
   teamIds: readonly string[]
   /** The organization asks for a second factor. */
   isSecondFactorRequired?: boolean
-  /** It will ask for one that the user lacks, from then on; ms since the epoch. */
+  /** Time from which the organization requires a second factor that the user lacks; ms since the epoch. */
   secondFactorDueMs?: number
   hasSecondFactor?: boolean
 }
@@ -58,13 +58,13 @@ export interface IngestKeyCaller {
 
 export type Caller = UserCaller | TrackerCaller | IngestKeyCaller
 
-/** What a caller came with. */
+/** Kind of the presented credential. */
 export type CredentialKind = Caller['kind'] | 'service'
 
 export const credentialKindOf = (caller: Caller): CredentialKind =>
   caller.kind === 'user' && caller.isService === true ? 'service' : caller.kind
 
-/** Whether nothing is open to the caller but setting up the second factor that their organization asks for. */
+/** Whether the caller may only set up the second factor that their organization requires. */
 export const lacksSecondFactor = (caller: Caller): boolean =>
   caller.kind === 'user' && caller.isSecondFactorRequired === true && caller.hasSecondFactor !== true
 

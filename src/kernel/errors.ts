@@ -57,7 +57,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** One fault of a body or a query: a JSON pointer and what was expected there. */
+/** One fault of a body or a query: a JSON pointer and the value expected there. */
 export interface FieldError {
   path: string
   message: string
@@ -104,7 +104,7 @@ export const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_us
 /** Faults that one answer names. */
 export const FAULTS_MAX = 20
 
-/** `whole` is what a fault without a path is of. @throws Failure invalid that names each fault, up to 20 */
+/** `whole` names the subject of a fault without a path. @throws Failure invalid that names each fault, up to 20 */
 export const assertNoFaults = (faults: readonly FieldError[], whole = 'The body'): void => {
   if (faults.length === 0) return
   const [{ path, message }] = faults

@@ -3,15 +3,15 @@ export interface EventMetadata {
   organizationId?: string
   /** The user, tracker, key or part of the service that acted, such as `user:<id>` or `reactor:match-geofences`. */
   actor?: string
-  /** Where the request came from: the client's address, proxies taken into account. */
+  /** Origin of the request: the client's address, proxies taken into account. */
   address?: string
-  /** Same for everything that one request set off. */
+  /** Shared by everything that one request set off. */
   $correlationId?: string
   /** The id of the event or request right before. */
   $causationId?: string
-  /** Tells a request under an Idempotency-Key again, from keyed hashes and its time: kit/http/request-mark.ts. */
+  /** Identifies a request under an Idempotency-Key, by keyed hashes and its time: kit/http/request-mark.ts. */
   request?: string
-  /** For writes of automations: how many automations led to it, and to how many runs it may lead (features/automations/chain.ts). */
+  /** For writes of automations: automations that led to it, and runs it may lead to (features/automations/chain.ts). */
   chain?: { depth: number; runs: number }
   /** W3C trace context of the request. */
   traceparent?: string
@@ -34,7 +34,7 @@ export interface RecordedEvent extends NewEvent {
   revision: number
   /** Place in the whole log; rises, with gaps. */
   position: number
-  /** When the log took it, ms since the epoch. */
+  /** Time at which the log took it, ms since the epoch. */
   loggedAt: number
 }
 
@@ -53,10 +53,10 @@ export const decodeJson = <Data>(bytes: Uint8Array): Data =>
 const NOT_YET = {}
 const decoded = new WeakMap<RecordedEvent, unknown>()
 
-/** Says that several will read this very object: what `dataOf` decodes is kept with it. */
+/** Marks an event object that several consumers read: the data that `dataOf` decodes is kept with it. */
 export const shareEvent = (event: RecordedEvent): void => void decoded.set(event, NOT_YET)
 
-/** The data of an event, decoded once for all who read the same shared object: nobody changes anything in it. */
+/** The data of an event, decoded once for all readers of the same shared object: nobody may change it. */
 export const dataOf = <Data>(event: RecordedEvent): Data => {
   const known = decoded.get(event)
   if (known !== undefined && known !== NOT_YET) return known as Data
@@ -67,7 +67,7 @@ export const dataOf = <Data>(event: RecordedEvent): Data => {
 
 export const factOf = (event: RecordedEvent): Fact => ({ type: event.type, data: dataOf(event) })
 
-/** The category of a stream: what stands before the first dash, `hub` of `hub-0190…`. */
+/** The category of a stream: the part before the first dash, `hub` of `hub-0190…`. */
 export const categoryOf = (stream: string): string => {
   const dash = stream.indexOf('-')
   return dash < 0 ? stream : stream.slice(0, dash)

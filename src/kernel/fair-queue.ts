@@ -1,6 +1,6 @@
 /**
- * A bounded queue in which all sources have their turn: of those that wait, one item of each source after the other is
- * handed out. Where it is full, an item of a source with few takes the place of the newest one of the source with the most.
+ * A bounded queue in which all sources take turns: one waiting item of each source is handed out after the other. When
+ * full, an item of a source with few replaces the newest item of the source with the most.
  */
 export class FairQueue<Item> {
   readonly itemsMax: number

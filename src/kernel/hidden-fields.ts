@@ -8,7 +8,7 @@ export interface Personal {
   fields: readonly string[]
 }
 
-/** Whose role is looked at. The service itself has no permissions: it sees all that no role hides. */
+/** Permission details of the viewer's role. The service itself has no permissions: it sees all that no role hides. */
 export interface Restricted {
   permissionDetails: readonly PermissionDetail[]
   permissions?: ReadonlySet<string>
@@ -21,7 +21,7 @@ export const personalFields = (viewer: Restricted, personal: Personal | undefine
     ? []
     : personal.fields
 
-/** The record without what is for others to see alone; one's own is whole. */
+/** The record without the fields that only others may see; the viewer's own record is whole. */
 export const withoutPersonal = <R extends Row>(viewer: Restricted, personal: Personal | undefined, row: R): R => {
   const hidden = personalFields(viewer, personal)
   if (hidden.length === 0 || row._id === viewer.userId) return row

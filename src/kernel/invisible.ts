@@ -11,7 +11,7 @@ const ENDING =
   '\\u06ee\\u06ef\\u0710\\u0715-\\u0719\\u071e\\u0728\\u072a\\u072c\\u072f\\u074d\\u0759-\\u075b\\u076b\\u076c\\u0771\\u0773\\u0774' +
   '\\u0778\\u0779\\u0840\\u0846\\u0847\\u0849\\u0854\\u0856-\\u0858\\u0870-\\u0882\\u088e\\u08aa-\\u08ae\\u08b1\\u08b2\\u08b9'
 
-/** Where a character that is not seen by itself changes what is seen: for the rest it only makes look-alikes. */
+/** Contexts in which an invisible character changes the visible text: elsewhere it only makes look-alikes. */
 const NEEDED = [
   // RFC 5892, appendix A.1 and A.2.
   `(?<=[${VIRAMA}])[\\u200c\\u200d]`,
@@ -21,21 +21,21 @@ const NEEDED = [
   '(?<=\\p{ExtPict})[\\ufe0e\\ufe0f]',
   '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
   '(?<=\\u{1f3f4})[\\u{e0030}-\\u{e0039}\\u{e0061}-\\u{e007a}]+\\u{e007f}',
-  // Which form of a character is meant.
+  // // Selects the form of a character.
   '(?<=\\p{sc=Han})[\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}]',
   '(?<=\\p{sc=Mong})[\\u180b-\\u180d\\u180f]',
 ].join('|')
 
 const INVISIBLE = /\p{DI}/u
 const NEEDED_OR_INVISIBLE = new RegExp(`(${NEEDED})|\\p{DI}`, 'gu')
-/** No name is longer, in UTF-16: longer ones are refused anyway, and looking around in them would take long. */
+/** Maximum length of a name, in UTF-16: longer ones are refused anyway, and lookarounds in them take long. */
 const CHARS_MAX = 1_000
 
-/** The text without characters that nobody sees and that it reads the same without. */
+/** The text without invisible characters that do not change how it reads. */
 export const withoutInvisible = (text: string): string =>
   INVISIBLE.test(text) && text.length <= CHARS_MAX
     ? text.replace(NEEDED_OR_INVISIBLE, (_found, needed: string | undefined) => needed ?? '')
     : text
 
-/** Whether a name has a character that it reads the same without. */
+/** Whether a name has an invisible character that does not change how it reads. */
 export const hasInvisible = (text: string): boolean => withoutInvisible(text) !== text

@@ -5,13 +5,13 @@ export type JsonObject = { [key: string]: Json }
 /** A JSON Schema (2020-12), the one that ajv validates with and that the OpenAPI document shows. */
 export type JsonSchema = { [keyword: string]: unknown }
 
-/** Whether a value is an object, and no list. */
+/** Whether a value is an object and not a list. */
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Members of all, of those of one name the last. A literal that spreads one object behind the other takes 8 µs for the
- * values of a task, this 0.2. Names are the program's own: `__proto__` would be taken for the prototype.
+ * Members of all objects; the last of the same name wins. Spreading one object after the other in a literal takes 8 µs
+ * for the values of a task, this 0.2. Names are the program's own: `__proto__` would be taken for the prototype.
  */
 export const joined = (...objects: readonly JsonObject[]): JsonObject => Object.assign({}, ...objects) as JsonObject
 

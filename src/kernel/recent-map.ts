@@ -1,7 +1,7 @@
 /**
- * A map that forgets what was not asked for lately: it holds entries of at least the weight `least` and at most twice
- * as much. In two generations: a Map whose oldest entry is deleted again and again walks over all that were deleted
- * before.
+ * A map that forgets entries that were not read lately: it holds entries of at least the weight `least` and at most
+ * twice as much. In two generations: a Map whose oldest entry is deleted again and again walks over all that were
+ * deleted before.
  */
 export class RecentMap<Key, Value> {
   private readonly least: number
@@ -11,7 +11,7 @@ export class RecentMap<Key, Value> {
   private former: Entries<Key, Value>
   private weight = 0
 
-  /** Without `weightOf` each entry weighs one. A WeakMap as `emptyMap` forgets what nobody else holds, too. */
+  /** Without `weightOf` each entry weighs one. A WeakMap as `emptyMap` also forgets entries that nobody else holds. */
   constructor(
     least: number,
     weightOf: (value: Value, key: Key) => number = () => 1,

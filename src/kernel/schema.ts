@@ -1,24 +1,24 @@
 import { isObject, type Json, type JsonObject, type JsonSchema } from './json.ts'
 import { keptText, type TextKind } from './text.ts'
 
-/** One field of a body: its JSON Schema, whether it may be left out, and what it is then. */
+/** One field of a body: its JSON Schema, whether it is optional, and its default. */
 export interface Field {
   schema: JsonSchema
   /** May be left out. A field with a default always may. */
   optional?: boolean
-  /** The value of a field that was left out. */
+  /** Value of a field that was left out. */
   default?: Json
-  /** Brings an accepted value into the form that is kept. */
+  /** Brings an accepted value into its stored form. */
   normalize?: (value: Json) => Json
   /** The value, or each member of the list, is the id of a record of this resource (its `plural`). */
   reference?: string
-  /** The record counts as naming it only while another field has one of these values; absent: as long as it is there. */
+  /** The record counts as naming it only while another field has one of these values; absent: always. */
   namesWhile?: { readonly [field: string]: readonly string[] }
 }
 
 export type Fields = { [name: string]: Field }
 
-/** One line, trimmed by nobody; at least one character and not blank, unless `min` says 0. Kept in Unicode NFC. */
+/** One line, not trimmed; at least one character and not blank, unless `min` is 0. Kept in Unicode NFC. */
 export const text = (bounds: { max: number; min?: number; pattern?: string }): Field => ({
   schema: {
     type: 'string',
@@ -30,8 +30,8 @@ export const text = (bounds: { max: number; min?: number; pattern?: string }): F
 })
 
 /**
- * What something or somebody is called: as `text`, without zero width characters. A change of a record takes the name that
- * is there all the same (kit/resource/new-names.ts).
+ * A name of a record: as `text`, without zero width characters. A change of a record accepts the present name all the
+ * same (kit/resource/new-names.ts).
  */
 export const newName = (bounds: { max: number; min?: number; pattern?: string }): Field => {
   const field = text({ ...bounds, min: bounds.min ?? 1 })
@@ -43,12 +43,12 @@ export const lines = (bounds: { max: number }): Field => ({
   schema: { type: 'string', maxLength: bounds.max, 'x-text': 'lines' satisfies TextKind },
 })
 
-/** A name that others gave, compared as it was sent: as `text`, but not brought into another form. */
+/** A name from another system, compared as it was sent: as `text`, but not brought into another form. */
 export const key = (bounds: { max: number }): Field => ({
   schema: { type: 'string', minLength: 1, maxLength: bounds.max, 'x-text': 'key' satisfies TextKind },
 })
 
-/** A value that nobody reads as a text: a password, a token. */
+/** A value that is not read as a text: a password, a token. */
 export const secret = (bounds: { max: number; min?: number }): Field => ({
   schema: { type: 'string', minLength: bounds.min ?? 1, maxLength: bounds.max },
 })
@@ -59,8 +59,8 @@ export const email = (): Field => ({ schema: { type: 'string', format: 'email', 
 export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' } })
 
 /**
- * The id of a record of another resource, such as `reference('hubs')`; a list of them is `list(reference('users'), …)`. The
- * kit checks that it is there and that the caller sees it, indexes it, and knows at a deletion what names the record.
+ * The id of a record of another resource, such as `reference('hubs')`; a list of them is `list(reference('users'), …)`.
+ * The kit checks that it exists and that the caller sees it, indexes it, and finds the records that name a deleted one.
  */
 export const reference = (plural: string, namesWhile?: Field['namesWhile']): Field => ({
   ...id(),

@@ -9,9 +9,9 @@ export interface TableDeclaration {
   /** Raise it when the shape of rows changes: the table is then built anew from the log. */
   version: number
   /**
-   * Which rows have one place, so that a commit of them is one and a question is answered there:
-   * - `organization` (left out): those of a scope. The checkpoints of their consumers lie elsewhere.
-   * - `partition`: those of a scope, which is the name of the one consumer that writes them, with its checkpoint.
+   * Rows that are stored in one place, so that a commit of them is atomic and a question is answered there:
+   * - `organization` (left out): rows of a scope. The checkpoints of their consumers lie elsewhere.
+   * - `partition`: rows of a scope, which is the name of the one consumer that writes them, with its checkpoint.
    * - `row`: each by itself; only asked for by id, not found or scanned.
    */
   lives?: 'organization' | 'partition' | 'row'
@@ -22,16 +22,16 @@ export interface TableDeclaration {
    * without the field come first.
    */
   range?: readonly string[]
-  /** Those of `range` whose index names no row without the field: only questions that match no such row may sort by them. */
+  /** Fields of `range` whose index lacks rows without the field: only questions that match none may sort by them. */
   sparse?: readonly string[]
   /** Fields whose words `text` searches. */
   text?: readonly string[]
   /**
-   * One projection builds all of its rows from the log and puts them in place as a whole (`promote`): until it has, an
+   * One projection builds all of its rows from the log and puts them in place as a whole (`promote`): until then an
    * engine whose table is new, or was lost, rejects reads of it.
    */
   isProjected?: boolean
-  /** Small rows that each request asks for: while one does not change, an engine may answer the same object again, frozen. */
+  /** Small rows that each request asks for: an engine may answer the same object while one is unchanged, frozen. */
   isShared?: boolean
 }
 

@@ -1,9 +1,9 @@
 import { hasInvisible } from './invisible.ts'
 
 /**
- * What a text may hold. `name`: one line that is not blank; `newName`: the same without characters that nobody sees, so
- * that no two names look alike; `line`: one line, which may be blank; `lines`: line breaks and tabs too; `key`: as `name`,
- * but an opaque name that others chose, kept exactly as it was sent.
+ * Content that a text may have. `name`: one line that is not blank; `newName`: the same without invisible characters,
+ * so that no two names look alike; `line`: one line, which may be blank; `lines`: line breaks and tabs too; `key`: as
+ * `name`, but an opaque name from elsewhere, kept exactly as it was sent.
  */
 export type TextKind = 'name' | 'newName' | 'line' | 'lines' | 'key'
 
@@ -11,11 +11,11 @@ export type TextKind = 'name' | 'newName' | 'line' | 'lines' | 'key'
 const CONTROL = /[\p{Cc}\u2028\u2029]/u
 /** The same but for tab, line feed and carriage return. */
 const CONTROL_IN_LINES = /[^\P{Cc}\t\n\r]/u
-/** Embeddings, overrides and isolates: with them a name can show what it does not say. */
+/** Embeddings, overrides and isolates: they make a name show another text than it holds. */
 const BIDIRECTIONAL = /[\u202a-\u202e\u2066-\u2069]/u
 /** Half of a surrogate pair: no character, and not kept by UTF-8. */
 const HALF = /\p{Cs}/u
-/** Something that is seen: no space, no invisible format character, no filler. */
+/** Something visible: no space, no invisible format character, no filler. */
 const VISIBLE = /[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\u115f\u1160\u2800\u3164\uffa0]/u
 
 /** Fault of a text, in the words that follow the path of its field; undefined for none. */

@@ -1,4 +1,4 @@
-/** A rate with room for a burst at once. `take` may overdraw it by one request, which those after it wait for. `now` is monotonic, in ms. */
+/** A rate with room for a burst. `take` may overdraw it by one request; later ones wait. `now` is monotonic, in ms. */
 export class TokenBucket {
   readonly perSecond: number
   /** Tokens that it holds when full. */

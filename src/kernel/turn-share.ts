@@ -1,6 +1,6 @@
 /** Times in ms. */
 export interface ShareLimits {
-  /** What a turn gets where the event loop has nothing else to do, and at most. */
+  /** Time of a turn where the event loop has nothing else to do, and its maximum. */
   least: number
   most: number
   /** Multiple of the time that everything else took before it. */
@@ -8,8 +8,8 @@ export interface ShareLimits {
 }
 
 /**
- * How long something may work in one turn of the event loop. With a fixed time it would get next to nothing where all
- * else makes turns long; so its time grows with theirs.
+ * Time for which something may work in one turn of the event loop. A fixed time would be next to nothing where all else
+ * makes turns long; so it grows with theirs.
  */
 export class TurnShare {
   private readonly limits: ShareLimits
@@ -19,12 +19,12 @@ export class TurnShare {
     this.limits = limits
   }
 
-  /** There is more to do than fitted this turn: what passes from here to the next one is what all else takes. */
+  /** Some work did not fit this turn: the time from here to the next turn is the time that all else takes. */
   ask(now: number): void {
     this.askedAt = now
   }
 
-  /** When the turn that begins now is over. */
+  /** The time at which the turn that begins now ends. */
   begin(now: number): number {
     const { least, most, times } = this.limits
     const others = this.askedAt === undefined ? 0 : now - this.askedAt

@@ -1,4 +1,4 @@
-/** Raise it when `wordsOf` makes other words of a text: tables of words are then built anew. */
+/** Raise it when `wordsOf` makes other words of a text: tables of words are then rebuilt. */
 export const WORDS_VERSION = 1
 
 const WORD_CHARACTERS_MAX = 100
@@ -13,7 +13,7 @@ export const wordsOf = (text: string): string[] => {
   return [...words]
 }
 
-/** Letters that Unicode does not take apart, as people type them who do not have them on their keyboard. */
+/** Letters that Unicode does not decompose, as they are typed on keyboards without them. */
 const PLAIN_LETTERS: ReadonlyMap<string, string> = new Map(
   'æ:ae œ:oe ß:ss þ:th ŋ:n ĸ:k ı:i ə:e ð:d ς:σ ł:l ø:o đ:d ħ:h ŧ:t ƀ:b ɇ:e ǥ:g ɨ:i ɉ:j ɍ:r ʉ:u ɏ:y ƶ:z'
     .split(' ')
@@ -29,7 +29,7 @@ export const plainText = (text: string): string =>
     .toLowerCase()
     .replace(WITH_PLAIN_LETTERS, (letter) => PLAIN_LETTERS.get(letter) as string)
 
-/** What of a word counts. Half a character is left out: as bytes, all halves are the same. */
+/** Part of a word that is indexed. Half a character is left out: as bytes, all halves are the same. */
 export const wordStart = (word: string): string =>
   word.length <= WORD_CHARACTERS_MAX ? word : word.slice(0, WORD_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, '')
 

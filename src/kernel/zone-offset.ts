@@ -1,8 +1,8 @@
 const formats = new Map<string, Intl.DateTimeFormat>()
-/** What a format takes is some kilobytes; there are some 600 names of zones. */
+/** A format takes some kilobytes; there are some 600 names of zones. */
 const FORMATS_MAX = 500
 
-/** ms by which the clocks of a zone are ahead of UTC at a moment, in ms since the epoch. @throws RangeError for a name that is none */
+/** ms by which a zone's clocks are ahead of UTC at a moment, in ms since the epoch. @throws RangeError for no zone */
 export const zoneOffsetAt = (atMs: number, timeZone: string): number => {
   const parts: { [type: string]: string } = {}
   for (const { type, value } of formatOf(timeZone).formatToParts(atMs)) parts[type] = value
