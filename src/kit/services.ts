@@ -9,10 +9,10 @@ import type { Checkpoints } from './consumers/settle.ts'
 import type { Keyring } from './keys/keyring.ts'
 import type { Quotas } from './quotas/quotas.ts'
 
-/** What features and reactors are handed; each takes the members that it needs. */
+/** Services for features and reactors; each takes the members that it needs. */
 export interface Services {
   log: EventLog
-  /** Those of `checkpoints`. */
+  /** The tables of `checkpoints`. */
   tables: TableStore
   checkpoints: Checkpoints
   history: HistoryStore
@@ -22,7 +22,7 @@ export interface Services {
   logger: Logger
   /** Runs the commands that write several streams. */
   processes: Processes
-  /** Left out, nothing is bounded: what is decided already must not be refused. */
+  /** Left out, nothing is bounded: a command already decided must not be refused. */
   quotas?: Quotas
   /** Number of partitions of the log. */
   partitions: number

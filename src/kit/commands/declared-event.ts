@@ -9,15 +9,15 @@ export interface ResourceData {
   /** Values of write-only fields, encrypted. */
   sealed?: { [field: string]: string }
   createdAt: string
-  /** Id of the record that took the place of a deleted one in what named it. */
+  /** Id of the record that replaced a deleted one wherever that was named. */
   replacedBy?: string
-  /** When the change was asked for. */
+  /** Time at which the change was requested. */
   at: string
 }
 
 /**
- * The row of a resource: made of its events alone, with what follows from its values. Its own members come first: adding
- * members to the copy of an object costs V8 a microsecond each.
+ * The row of a resource: made of its events alone, with members derived from its values. Its own members come first:
+ * adding members to the copy of an object costs V8 a microsecond each.
  */
 export const rowOf = (
   _id: string,
@@ -26,7 +26,7 @@ export const rowOf = (
   derived?: JsonObject,
 ): Row => ({ _id, organizationId, version, createdAt, updatedAt, ...values, ...derived })
 
-/** The same as an event left it. */
+/** The row as an event left it. */
 export const rowAfter = (
   { stream, revision }: Pick<RecordedEvent, 'stream' | 'revision'>,
   { organizationId, values, createdAt, at }: ResourceData,
@@ -34,8 +34,8 @@ export const rowAfter = (
 ): Row => rowOf(idOfStream(stream), revision + 1, { organizationId, values, createdAt, updatedAt: at }, derived)
 
 /**
- * What a row is made of: the data, and members beside its values. Fields that are kept encrypted are `sealed` in it, and not
- * there in clear even of an event that has them so.
+ * Parts of a row: the data, and members beside its values. Encrypted fields are `sealed` in it, and never in clear,
+ * even if an event has them so.
  */
 export const rowParts = <Data extends Pick<ResourceData, 'values' | 'sealed'>>(
   {
@@ -55,7 +55,7 @@ export const rowParts = <Data extends Pick<ResourceData, 'values' | 'sealed'>>(
   ]
 }
 
-/** What stands after the category in the name of a stream. */
+/** The part of a stream's name after the category. */
 export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
 
 /** Types of the events of a declared resource. */

@@ -1,7 +1,7 @@
 import { type EventLog, eventsOf } from '../../engines/event-log.ts'
 import { factOf, type Fact } from '../../kernel/event.ts'
 
-/** What a stream says up to and with a revision, or what is left of it does where its beginning was truncated. */
+/** State of a stream up to and including a revision, or of the rest of it where its beginning was truncated. */
 export const foldStream = async <State>(
   log: Pick<EventLog, 'read'>,
   stream: string,

@@ -5,37 +5,37 @@ import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent }
 import type { IdSource, Wrote } from '../http/route.ts'
 import { keepDecided, loadState } from './load-state.ts'
 
-/** What a command carries beside itself. Event ids come from `ids`, so a repeated request appends the same events. */
+/** Metadata that a command carries. Event ids come from `ids`, so a repeated request appends the same events. */
 export interface CommandContext {
   ids: IdSource
   metadata: EventMetadata
   /** The version that the client saw; another one is refused with `stale_version`. */
   expectedVersion?: number
-  /** Nobody has written to the stream: its id was drawn at random just now. Where somebody has, the append finds out. */
+  /** Nobody has written to the stream: its id was just drawn at random. If somebody has, the append finds out. */
   isNew?: boolean
 }
 
 export interface Handled<State> {
   state: State
-  /** How many events the stream has: the resource's `version`. */
+  /** Number of events of the stream: the resource's `version`. */
   version: number
   /** Absent when nothing changed. */
   wrote?: Wrote
 }
 
-/** Each lost race is somebody else's write, so that many writers at once all come through. */
+/** Each lost race is another writer's success, so that many concurrent writers all come through. */
 const TRIES = 50
 
-/** Makes the command from the state that it is decided on, where that takes looking at other records first. */
+/** Makes the command from the state that it is decided on, where other records must be read first. */
 export type Prepare<State, Command> = (state: State, version: number) => Promise<Command>
 
-/** Takes the unique values that the state after has and the state before has not, for the append at that version; throws to refuse it. */
+/** Takes the unique values that the state gains, for the append at that version; throws to refuse it. */
 export type TakeValues<State> = (after: State, before: State, version: number) => Promise<void>
 
 /**
- * Loads, decides, appends at the revision that was read, and decides again when someone else was faster. A command that
- * is a function is made anew from the state of each try. What a repeated request did before is answered as it left it,
- * whatever others have changed since: nothing is decided again.
+ * Loads, decides, appends at the revision that was read, and decides again when another writer was faster. A command
+ * that is a function is made again from the state of each try. The result of an earlier run of a repeated request is
+ * answered as it was, whatever others have changed since: nothing is decided again.
  * @throws Failure of the decider, `key_in_use`, `stale_version`, `conflict` after 50 lost races, `engine_down`.
  */
 export const handleCommand = async <State, Command extends object>(
@@ -88,7 +88,7 @@ export const handleCommand = async <State, Command extends object>(
   })
 }
 
-/** The state that the first such event left: a repeated request knows by it what it did itself, and when. */
+/** The state after the first matching event: it tells a repeated request its own result, and its time. */
 export const stateBy = async <State, Command>(
   log: EventLog,
   stream: string,
@@ -104,7 +104,7 @@ export const stateBy = async <State, Command>(
   return undefined
 }
 
-/** Appends the facts to a stream that has `version` events; undefined when it now has others. */
+/** Appends the facts to a stream that has `version` events; undefined when the stream has changed. */
 export const appendFacts = async (
   log: EventLog,
   stream: string,

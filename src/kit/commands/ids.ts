@@ -2,19 +2,19 @@ import { createHmac, hash, randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 import type { IdSource } from '../http/route.ts'
 
-/** Names of ids that follow from other ids live below this one. Fixed for ever. */
+/** Namespace of ids derived from other ids. Fixed for ever. */
 const NAMESPACE = '6f5e7b0a-3c1d-5e0f-9a57-3b6e1c2d4f80'
 
 const NAMESPACE_BYTES = Buffer.from(NAMESPACE.replaceAll('-', ''), 'hex')
 
-/** A UUIDv5 (RFC 9562, 5.5) that follows from its parts and never changes. By hand: the hot path makes one for each delivery and transition. */
+/** A UUIDv5 (RFC 9562, 5.5) derived from its parts. By hand: the hot path makes one for each delivery or transition. */
 export const idFrom = (...parts: (string | number)[]): string => {
   const hex = hash('sha1', Buffer.concat([NAMESPACE_BYTES, Buffer.from(parts.join('|'))]), 'hex')
   const variant = ((Number.parseInt(hex[16], 16) & 0x3) | 0x8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** Whether an id has the form of those that follow from others. */
+/** Whether an id has the form of derived ids. */
 export const isDerived = (id: string): boolean => id[14] === '5'
 
 /** Random bytes drawn for many ids at once: each draw asks the operating system. */
@@ -41,6 +41,6 @@ export const idSource = (now: number, seed?: Buffer, isRepeat?: boolean): IdSour
   }
 }
 
-/** A UUIDv7 that follows from its seed and its place, and comes behind those of the places before. */
+/** A UUIDv7 derived from its seed and its place, which sorts after those of the places before. */
 export const idInOrder = (atMs: number, place: number, seed: string): string =>
   v7({ msecs: atMs, seq: place, random: hash('sha1', `${seed}|${place}`, 'buffer').subarray(0, 16) })

@@ -16,7 +16,7 @@ export const loadState = async <State, Command>(
     const from = Math.min(kept.version, kept.revision)
     const events = await log.read(stream, from, PAGE_EVENTS)
     const witness = events[kept.revision - from]
-    // That event is there, so nothing before it was erased either, and it came after that state.
+    // // That event is present, so nothing before it was erased either, and it came after that state.
     if (witness?.revision === kept.revision && witness.id === kept.eventId)
       return fold(
         log,
@@ -30,7 +30,7 @@ export const loadState = async <State, Command>(
   return fold(log, stream, decider, known, { state: decider.initial, version: 0, bytes: 0 })
 }
 
-/** Goes on from a state; with `rest` no more than that follows. */
+/** Continues from a state; with `rest`, only over those events. */
 const fold = async <State, Command>(
   log: EventLog,
   stream: string,
@@ -55,27 +55,27 @@ const fold = async <State, Command>(
   }
 }
 
-/** The state of a stream, so that the next command reads what follows it alone. */
+/** The state of a stream, so that the next command only reads what follows it. */
 interface KeptState<State> {
   state: State
   version: number
-  /** Revision of the event that proves that the state is of this stream: the last one folded, or one decided on it. */
+  /** Revision of the event that proves the state to be of this stream: the last one folded, or one decided on it. */
   revision: number
   eventId: string
-  /** Size of the largest event folded in it: a small last event may rename a large shape. */
+  /** Size of the largest folded event: a small last event may rename a large shape. */
   bytes: number
 }
 
-/** Shorter streams are read anew in no time. */
+/** Shorter streams are read again in no time. */
 const LONG_EVENTS = 3
 const KEPT_BYTES_MAX = 16 * 1024
-/** Budget of kept states of one kind: the largest event of each, and what a state takes beside it, as some grow of many small events. */
+/** Budget of kept states of one kind: the largest event of each, and a state's own size, as some grow by small ones. */
 const ALL_KEPT_BYTES = 4 * 1024 * 1024
 const STATE_BYTES = 2_000
 
 /**
- * The next command reads what this one appended, which the log has at hand. The state after it is folded then, from what
- * was stored: what was decided may hold members that JSON leaves out.
+ * Keeps the state for the next command, which reads the events appended here, at hand in the log. The state after them
+ * is folded then, from the stored data: decided data may hold members that JSON leaves out.
  */
 export const keepDecided = <State, Command>(
   log: EventLog,

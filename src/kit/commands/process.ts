@@ -2,35 +2,35 @@ import type { EventMetadata } from '../../kernel/event.ts'
 import type { IdSource, Wrote } from '../http/route.ts'
 
 /**
- * A command that writes several streams. What it is going to write is one fact, `processStarted`: before it nothing has
- * happened, after it everything will, even after a crash: any process carries on from that fact. `processFinished` ends it;
- * where a step was refused, `processRefused` stands before, and what the steps before it did is undone.
+ * A command that writes several streams. Its plan is one fact, `processStarted`: before it nothing has happened, after
+ * it everything will, even after a crash: any process continues from that fact. `processFinished` ends it; where a step
+ * was refused, `processRefused` stands before, and the earlier steps are undone.
  */
 export interface Process<Data> {
   key: ProcessKey<Data>
-  /** One after the other. Steps that may be refused come first, so that little is to be undone. */
+  /** Run one after the other. Steps that may be refused come first, so that little has to be undone. */
   steps: readonly Step<Data>[]
 }
 
-/** Names a kind of process, and says what its start keeps. `Data` is what JSON can hold, and all ids that its steps use. */
+/** Names a kind of process and types the data kept at its start. `Data` is JSON, with all ids that its steps use. */
 export interface ProcessKey<Data> {
   name: string
-  /** Never there; ties `Data` to the key. */
+  /** Never set; ties `Data` to the key. */
   data?: Data
 }
 
 export interface Step<Data> {
   name: string
   /**
-   * Looks at the state and writes what is missing: it may run again at any time, also beside itself. A failure that a
-   * client would be answered (below 500, not to be tried again) refuses the whole command; any other is tried again.
+   * Looks at the state and writes the missing part: it may run again at any time, also concurrently. A failure that a
+   * client would be answered (below 500, not to be retried) refuses the whole command; any other is retried.
    */
   run(data: Data, origin: OriginOf): Promise<Wrote | undefined>
-  /** Takes back what `run` wrote, when a later step was refused. As `run`, but it must not refuse. */
+  /** Takes back the writes of `run` when a later step was refused. As `run`, but it must not refuse. */
   undo?(data: Data, origin: OriginOf): Promise<Wrote | undefined>
 }
 
-/** What a step writes with. `part` tells its writes apart. Time and ids are the same at each run, so that the log knows a repeated append. */
+/** Origin of a step's writes; `part` tells them apart. Time and ids are the same at each run, so repeats are known. */
 export type OriginOf = (part?: string) => StepOrigin
 
 export interface StepOrigin {
@@ -40,14 +40,14 @@ export interface StepOrigin {
   metadata: EventMetadata
 }
 
-/** What commands need of the runner of processes. */
+/** Interface of the runner of processes for commands. */
 export interface Processes {
   /**
-   * Runs a process about a subject (the id of the user, the organization, …) to its end. Of one subject one process runs at
-   * a time: what an earlier one left open is carried on first. `plan` then looks whether the command is allowed and answers
-   * what it will write, or undefined when there is nothing to do; it may be called again.
-   * @throws Failure of the plan, of the step that refused, conflict after lost races; anything else leaves the process open,
-   * for the next caller or runner to carry on.
+   * Runs a process about a subject (the id of the user, the organization, …) to its end. One process per subject runs
+   * at a time: an open earlier one is completed first. `plan` then checks whether the command is allowed and answers
+   * its writes, or undefined when there is nothing to do; it may be called again.
+   * @throws Failure of the plan, of the step that refused, conflict after lost races; anything else leaves the process
+   * open, for the next caller or runner to continue.
    */
   run<Data extends object>(
     key: ProcessKey<Data>,
@@ -55,7 +55,7 @@ export interface Processes {
     origin: StepOrigin,
     plan: () => Promise<Data | undefined>,
   ): Promise<Wrote | undefined>
-  /** Carries on what is open about a subject, so that its streams say the whole truth. @throws what keeps it open */
+  /** Completes open processes about a subject, so that its streams are complete. @throws the failure of one */
   settle(subject: string): Promise<void>
 }
 
@@ -75,7 +75,7 @@ export interface ProcessStarted {
   at: number
 }
 
-/** From here on nothing but undoing is left. */
+/** From here on only undoing is left. */
 export interface ProcessRefused {
   /** The step that was refused; those before it are undone. */
   step: string

@@ -1,8 +1,8 @@
 import { breathe } from '../../kernel/breath.ts'
 
 /**
- * Runs a task for each item, at most `atOnce` at a time, with breaths before they begin. Rejects with the first failure,
- * once all that had begun has ended; what had not begun is left.
+ * Runs a task for each item, at most `atOnce` at a time, with breaths before they begin. Rejects with the first
+ * failure, once all running tasks have ended; the others are not started.
  */
 export const severalAtOnce = async <Item>(
   items: Iterable<Item>,

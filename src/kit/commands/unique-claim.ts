@@ -7,9 +7,9 @@ import type { IdSource } from '../http/route.ts'
 import { appendFacts } from './handle-command.ts'
 
 /**
- * A value that only one record may have. The claim's stream names the last record to ask for it; whether that record holds it
- * is for its own stream to say. So nothing is confirmed or released: a claim is free if its owner was never made, was
- * deleted or has another value now, whatever crashed in between.
+ * A value that only one record may have. The claim's stream names the last record to ask for it; the stream of that
+ * record tells whether it holds it. So nothing is confirmed or released: a claim is free if its owner was never made,
+ * was deleted or has another value now, wherever a crash came in between.
  */
 export interface UniqueClaim {
   noun: string
@@ -21,17 +21,17 @@ export interface UniqueClaim {
 /** The record that a claim names. */
 interface Claimant {
   owner: string
-  /** How many events the owner's stream had when it claimed: its write stands there or nowhere. */
+  /** Number of events in the owner's stream when it claimed: its write stands there or nowhere. */
   version: number
 }
 
 /** The streams of the records that claim values. */
 export interface ClaimOwners {
-  /** Whether the record has the claimed value now, and how many events its stream has. */
+  /** Whether the record has the claimed value now, and the number of events of its stream. */
   ask(owner: string, claim: UniqueClaim): Promise<{ holds: boolean; version: number }>
   /**
-   * Appends to the record's stream, at that version, an event that changes nothing: a write that was decided before is
-   * then refused by the log. False when the stream now has other events.
+   * Appends to the record's stream, at that version, an event that changes nothing, so that the log refuses a write
+   * that was decided before. False when the stream now has other events.
    */
   fence(owner: string, version: number, context: ClaimContext): Promise<boolean>
 }
@@ -48,7 +48,7 @@ export const uniqueClaim = (
   field: string,
   scope: string,
   value: string,
-  /** What a refusal names instead. */
+  /** Field that a refusal names instead. */
   shownField = field,
 ): UniqueClaim => ({
   noun,
@@ -70,16 +70,16 @@ const nameOf = (keyring: Keyring, text: string): string => {
 
 export const normalizeKey = (value: string): string => value.normalize('NFC').trim().toLowerCase()
 
-/** Whom the claim names; ask their stream whether they hold the value. */
+/** The record that the claim names; its own stream tells whether it holds the value. */
 export const claimOwner = async (log: Pick<EventLog, 'read'>, claim: UniqueClaim): Promise<string | undefined> =>
   (await readClaim(log, claim)).claimant?.owner
 
 const TRIES = 5
 
 /**
- * Takes unique values for the writes of one record, in one command. A take counts for the write at the version of the
- * record's stream that it was given, so the state is loaded before: a record that takes it over in between puts an event
- * there, and the write is refused by the log instead of being undone later.
+ * Takes unique values for the writes of one record, in one command. A take is bound to the version of the record's
+ * stream that it was given, so the state is loaded first: a record that takes it over in between appends an event
+ * there, and the log refuses the write instead of undoing it later.
  */
 export class ClaimTaker {
   private readonly log: EventLog
@@ -101,7 +101,7 @@ export class ClaimTaker {
    */
   async take(claim: UniqueClaim, version: number): Promise<void> {
     for (let tries = 0; tries < TRIES; tries++) {
-      // Hardly anybody has asked for what something new has: where somebody did, the append finds out.
+      // // Values of something new are rarely claimed: where one is, the append finds out.
       const isLikelyFree = version === 0 && tries === 0
       const { claimant, events } = isLikelyFree ? UNCLAIMED : await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
@@ -119,12 +119,12 @@ export class ClaimTaker {
     })
   }
 
-  /** Whether the record that was named neither has the value nor can still write it. */
+  /** Whether the named record neither has the value nor can still write it. */
   private async isFree(claim: UniqueClaim, { owner, version }: Claimant): Promise<boolean> {
     for (let tries = 0; tries < TRIES; tries++) {
       const now = await this.owners.ask(owner, claim)
       if (now.holds) return false
-      // Its stream has moved on since: what it meant to write there is refused already.
+      // // Its stream has moved on since: its pending write there is refused already.
       if (now.version > version) return true
       if (await this.owners.fence(owner, now.version, this.context)) return true
     }
@@ -133,9 +133,9 @@ export class ClaimTaker {
 }
 
 interface ReadClaim {
-  /** Who claimed last. */
+  /** The last claimant. */
   claimant?: Claimant
-  /** How many the stream has. */
+  /** Number of events in the stream. */
   events: number
 }
 

@@ -3,17 +3,17 @@ import type { RowChange } from '../../kernel/table.ts'
 
 type Tables = Pick<TableStore, 'commit' | 'take'>
 
-/** Source of a checkpoint that counts the parts of what is stored in several. */
+/** Source of a checkpoint that counts the parts of rows stored in several commits. */
 const PART = 'part'
 
 /** The stored checkpoint of a consumer in the hands of its owner: each commit follows the one before. One commit at a time. */
 export class OwnedCheckpoint {
-  /** What is stored; undefined for nothing. */
+  /** The stored checkpoint; undefined for none. */
   at: Checkpoint | undefined
   private readonly tables: Tables
   private readonly consumer: string
   private readonly fence: number
-  /** Where a commit was to end whose outcome is unknown. */
+  /** Checkpoint of a commit whose outcome is unknown. */
   private unanswered: Checkpoint | undefined
 
   private constructor(tables: Tables, consumer: string, at: Checkpoint | undefined, fence: number) {
@@ -29,7 +29,7 @@ export class OwnedCheckpoint {
     return new OwnedCheckpoint(tables, consumer, at, fence)
   }
 
-  /** Where the last store that came to its end has moved it; undefined for none. */
+  /** Checkpoint of the last store that completed; undefined for none. */
   get reached(): Checkpoint | undefined {
     const { [PART]: _, ...reached } = this.at ?? {}
     return Object.keys(reached).length === 0 ? undefined : reached
@@ -37,7 +37,7 @@ export class OwnedCheckpoint {
 
   /**
    * Stores rows and moves the checkpoint; without `at` it stays.
-   * @throws StaleCommit when another owner took the consumer, or the store lost what it had: then it is to be taken anew.
+   * @throws StaleCommit when another owner took the consumer, or the store lost data: then it has to be taken again.
    */
   async commit(changes: readonly RowChange[], at?: Checkpoint): Promise<void> {
     const { consumer, fence } = this
@@ -47,7 +47,7 @@ export class OwnedCheckpoint {
         this.at = this.unanswered
         return this.tables.commit(changes, { consumer, from: this.at, at, fence })
       })
-      // One without an answer that was to end here too is taken for this one, which may have other rows.
+      // // An unanswered commit with the same end would be taken for this one, which may have other rows.
       const isTaken = at !== undefined && this.unanswered !== undefined && isSameCheckpoint(at, this.unanswered)
       if (isTaken) await this.tables.commit(changes, { consumer, from: at, at, fence })
     } catch (error) {
@@ -59,8 +59,8 @@ export class OwnedCheckpoint {
   }
 
   /**
-   * Stores rows, so many at a time, and moves the checkpoint with the last of them. Each part moves it by a number of its
-   * own: where the store loses one, the next does not follow, and nothing is stored that names what is lost.
+   * Stores rows, `rowsMax` at a time, and moves the checkpoint with the last of them. Each part moves it by a number of
+   * its own: where the store loses one, the next does not follow, and no stored row names a lost one.
    */
   async commitInParts(changes: readonly RowChange[], at: Checkpoint, rowsMax: number): Promise<void> {
     let from = 0
@@ -80,7 +80,7 @@ export class OwnedCheckpoint {
     }
   }
 
-  /** Whether it is our own commit without an answer that is stored. */
+  /** Whether the stored checkpoint is that of our own unanswered commit. */
   private wasStored(error: unknown): boolean {
     if (!(error instanceof StaleCommit) || this.unanswered === undefined) return false
     return error.stored.fence === this.fence && isSameCheckpoint(error.stored.at, this.unanswered)

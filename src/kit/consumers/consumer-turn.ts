@@ -2,17 +2,17 @@ import { breathe } from '../../kernel/breath.ts'
 
 /** One consumer of one partition. */
 export interface TurnTaker {
-  /** Handles what waits for it and can be handled at once; false where the time was over before. */
+  /** Handles the waiting entries that can be handled at once; false where the time was over before. */
   takeTurn(): boolean
 }
 
 /**
- * What a beat of the log appended to many partitions is handled in one turn: each consumer runs once, over all partitions
- * that have something for it, one after the other. A promise and a cold start for each partition cost several times as
- * much as the few points that each of them got.
+ * Entries that one beat of the log appended to many partitions are handled in one turn: each consumer runs once, over
+ * all partitions with entries for it, one after the other. A promise and a cold start for each partition cost several
+ * times as much as the few points of each.
  */
 export class ConsumerTurn {
-  /** Takers with something to do, by consumer; those that did not get through go to the back. */
+  /** Takers with something to do, by consumer; unfinished ones go to the back. */
   private readonly waiting = new Map<object, TurnTaker[]>()
   private isRunning = false
 
@@ -22,7 +22,7 @@ export class ConsumerTurn {
     else takers.push(taker)
     if (this.isRunning) return
     this.isRunning = true
-    // What the same commit brought to other partitions, and its acknowledgements, come first.
+    // // Other partitions' entries of the same commit, and its acknowledgements, come first.
     process.nextTick(() => void this.run())
   }
 
@@ -35,7 +35,7 @@ export class ConsumerTurn {
     this.isRunning = false
   }
 
-  /** Until everybody is through, or the time is over. */
+  /** Runs until all takers are through, or the time is over. */
   private takeTurns(): void {
     for (const [consumer, takers] of this.waiting) {
       this.waiting.delete(consumer)

@@ -9,14 +9,14 @@ import { defer } from './deferred.ts'
 import { forever, pause, RETRY_MS } from './retry.ts'
 import { Storing } from './storing.ts'
 
-/** Whether something that was taken is still this process's, by what is stored: asked before it is taken anew after a failure. */
+/** Whether this process still owns something, by the stored rows: asked before it is taken again after a failure. */
 export type IsOurs = () => Promise<boolean>
 
 export interface FollowerServices {
   log: Pick<EventLog, 'follow'>
   clock: Clock
   logger: Logger
-  /** Asked before the stored checkpoint is taken anew; left out, it is always ours. */
+  /** Asked before the stored checkpoint is taken again; left out, it is always ours. */
   isOurs?: IsOurs
 }
 
@@ -30,19 +30,19 @@ export interface FollowerOptions {
   name: string
   source: Source
   batchEventsMax?: number
-  /** Kept with the checkpoint: what changes one of them wants other rows. */
+  /** Kept with the checkpoint: a change of one of them requires other rows. */
   versions?: Checkpoint
-  /** Called once the stored checkpoint is owned, before the first batch, and again after a failure: for what is kept in memory. */
+  /** Called once the stored checkpoint is owned, before the first batch, and after a failure: to load the memory. */
   begin?(): Promise<void>
   /**
-   * Handles a batch. One that fails is handed over again, whole, after a pause. Answers rows to be stored together with
-   * the checkpoint; undefined where nothing came of the batch, so that its checkpoint may wait. A follower that is far behind
-   * hands over the next batch while the rows of the one before are being stored, which `isStoring` says.
+   * Handles a batch. A failed one is handed over again, whole, after a pause. Answers rows to be stored together with
+   * the checkpoint; undefined where the batch had no effect, so that its checkpoint may wait. A follower that is far
+   * behind hands over the next batch while the rows of the one before are being stored, which `isStoring` tells.
    */
   handle(batch: FollowBatch, signal: AbortSignal, isStoring: () => boolean): Promise<Handled> | Handled
 }
 
-/** How far a consumer is behind the log, counted against what it has stored. */
+/** Distance of a consumer from the end of the log, counted from its stored checkpoint. */
 export interface Lag {
   consumer: string
   /** Number of a partition, or `all`. */
@@ -56,12 +56,12 @@ export interface Lag {
 /** Shortest time between stores of a checkpoint that moved over events without effect. */
 const CHECKPOINT_MS = 1_000
 
-/** The rows of smaller batches are awaited: meanwhile more comes, which is stored at once. */
+/** The rows of smaller batches are awaited: meanwhile further events arrive, which are stored at once. */
 const OVERLAPPED_EVENTS = 256
 
 /**
- * The one loop that follows the log: hands over batches in order, tries again what fails, and knows how far it is. It
- * keeps its position in a stored checkpoint, of which it is the owner, or begins where the log ends. Goes on until closed.
+ * The one loop that follows the log: hands over batches in order, retries failures, and knows its position. It keeps
+ * its position in a stored checkpoint, which it owns, or begins at the end of the log. Runs until closed.
  */
 export class Follower {
   /** Everything up to here is handled; undefined before the first event of the log. */
@@ -75,10 +75,10 @@ export class Follower {
   private owned: OwnedCheckpoint | undefined
   private readonly storing = new Storing()
   private wasLost = false
-  /** Rows are to come with a later batch, which may be an empty one that says that this was the end of the log. */
+  /** Rows follow with a later batch, which may be an empty one that marks the end of the log. */
   private isOwed = false
   private storedAtMs = Number.NEGATIVE_INFINITY
-  /** Logged time of the oldest event that is read and not handled. */
+  /** Logged time of the oldest event read but not handled. */
   private behindSince: number | undefined
   private eventsBehind = 0
 
@@ -92,21 +92,21 @@ export class Follower {
     return this.options.name
   }
 
-  /** Goes on behind the checkpoint that is stored here, or begins with the first event. */
+  /** Continues after the checkpoint stored here, or begins with the first event. */
   start(tables: CheckpointTables): this {
     this.tables = tables
     this.run()
     return this
   }
 
-  /** Begins behind a position of the log, -1 for its beginning, and stores nothing. */
+  /** Begins after a position of the log, -1 for its beginning, and stores nothing. */
   startBehind(at: number): this {
     this.at = at < 0 ? undefined : at
     this.run()
     return this
   }
 
-  /** Resolves when all that was in the log is handled for the first time; rejects when it is closed before. */
+  /** Resolves when everything then in the log is handled for the first time; rejects when closed before. */
   ready(): Promise<void> {
     return this.caughtUp.promise
   }
@@ -126,7 +126,7 @@ export class Follower {
   private run(): void {
     const { clock, logger } = this.services
     const onFailure = (error: unknown, failures: number): void => {
-      // Another owner stored something, or the store lost its data: goes on from what is stored.
+      // // Another owner stored something, or the store lost its data: continue from the stored checkpoint.
       if (error instanceof StaleCommit) {
         this.owned = undefined
         this.wasLost = true
@@ -140,7 +140,7 @@ export class Follower {
     const { signal } = this.abort
     const { source, batchEventsMax } = this.options
     if (this.wasLost && (await this.services.isOurs?.()) === false) throw new Error('another process follows by now')
-    await this.storing.end().catch(() => undefined) // what failed led here, or is met again
+    await this.storing.end().catch(() => undefined) // // its failure led here, or is met again
     if (this.tables !== undefined) this.at = (await this.own(this.tables)).at?.all
     await this.options.begin?.()
     for await (const batch of this.services.log.follow(source, this.at, signal, batchEventsMax)) {
@@ -148,7 +148,7 @@ export class Follower {
       progressed()
     }
     await this.storing.end()
-    // Only its signal ends what follows, or a log that was closed under it.
+    // // Only the signal ends the following, or a log that was closed under it.
     await pause(this.services.clock, RETRY_MS[0], signal)
   }
 
@@ -186,7 +186,7 @@ export class Follower {
   }
 }
 
-/** A handler that is called with each event, and not again with those that it handled when a batch is handed over anew. */
+/** A handler that is called once with each event, also when a batch is handed over again. */
 export const eachOnce = (
   handle: (event: RecordedEvent) => Promise<void> | void,
 ): ((batch: FollowBatch) => Promise<undefined>) => {

@@ -1,7 +1,7 @@
 const MARK_MS = 100
 const MARKS_MAX = 1_000
 
-/** When entries were logged that are handled and perhaps not stored: one mark for each tenth of a second. */
+/** Logged times of entries handled and perhaps not stored: one mark for each tenth of a second. */
 export class HandledMarks {
   private marks: { revision: number; loggedAt: number }[] = []
   private last = -1
@@ -14,7 +14,7 @@ export class HandledMarks {
     this.marks.push({ revision, loggedAt })
   }
 
-  /** Logged time of the first entry behind that revision; undefined where none was handled. */
+  /** Logged time of the first entry after that revision; undefined where none was handled. */
   loggedAfter(stored: number): number | undefined {
     while (this.marks.length > 1 && this.marks[1].revision <= stored + 1) this.marks.shift()
     return this.last > stored ? this.marks[0]?.loggedAt : undefined

@@ -1,24 +1,24 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { LeaseRows } from './lease-rows.ts'
 
-/** Time between two glances at whether somebody has changed what is whose. */
+/** Time between two checks for changed leases. */
 const GLANCE_MS = 20
-/** The same while something changes: a process that ends hands over one part after the other. */
+/** The same during changes: a process that ends hands over one part after the other. */
 const GLANCE_SOON_MS = 5
-/** Time after a change in which the next one is likely. */
+/** Time after a change during which another one is likely. */
 const CHANGING_MS = 1_000
 
-/** Has a process look again at its time, or as soon as another one has changed what it may take or must leave. */
+/** Makes a process look again at its time, or as soon as another one has changed what it may take or must leave. */
 export class LeaseChanges {
   private readonly rows: LeaseRows
   private readonly clock: Clock
   private readonly owner: string
   private readonly look: () => void
-  /** Mark of the last change that this process knows of. */
+  /** Mark of the last change known to this process. */
   private known: string | undefined
   private announced = 0
   private heardAtMs = Number.NEGATIVE_INFINITY
-  /** Rises whenever what was waited for is of no use any more. */
+  /** Rises whenever the current wait becomes obsolete. */
   private waits = 0
   private cancelTimer = (): void => undefined
 
@@ -29,7 +29,7 @@ export class LeaseChanges {
     this.look = look
   }
 
-  /** Has the others look soon. */
+  /** Makes the others look soon. */
   announce(): Promise<void> {
     this.known = `${this.owner} ${++this.announced}`
     return this.rows.announce(this.known)
@@ -57,7 +57,7 @@ export class LeaseChanges {
 
   private async glance(lookAtMs: number): Promise<void> {
     const { waits } = this
-    const last = await this.rows.lastChange().catch(() => this.known) // the next look says what is wrong
+    const last = await this.rows.lastChange().catch(() => this.known) // // the next look reports the error
     if (this.waits !== waits) return
     if (last === this.known) return this.wait(lookAtMs)
     this.known = last

@@ -2,15 +2,15 @@ import type { Life } from '../operations/life.ts'
 import type { Member } from './lease-rows.ts'
 import { sharesOf } from './shares.ts'
 
-/** Time between two signs of life, and between two looks at what is whose. */
+/** Time between two signs of life, and between two looks at the leases. */
 export const LOOK_MS = 250
 /** Silence after which a process counts as dead: several signs, since one may be late. */
 export const LIFE_MS = 2_000
-/** The same for one whose connections have ended: long enough for a connection to be made anew. */
+/** The same for a process whose connections have ended: long enough to reconnect. */
 export const GONE_LIFE_MS = 2 * LOOK_MS
-/** The longest such time, for a process that stands still now and then; also for versions that give a sign once a second. */
+/** The longest such time, for a process that pauses now and then; also for versions that give a sign once a second. */
 export const LIFE_MS_MAX = 8_000
-/** What is left at each look of the longest delay of a sign: half of it after 17 seconds. */
+/** Factor by which the longest known delay of a sign shrinks at each look: half of it is left after 17 seconds. */
 const DELAY_KEPT = 0.99
 
 /** A process as this one sees it. */
@@ -20,22 +20,22 @@ interface Seen extends Member {
 }
 
 /**
- * The processes that take part, as one of them sees the others. No clock is compared: a sign of life is a number that
- * rises. A process whose signs come late says how long the others have to wait for it, so that a busy one is not held
- * to be dead for a pause that it makes more often.
+ * The processes that take part, as one of them sees the others. No clocks are compared: a sign of life is a number that
+ * rises. A process whose signs come late says how long the others have to wait for it, so that a busy one is not taken
+ * for dead during a pause that it makes more often.
  */
 export class LeaseMembers {
   /** Whether others see the connections of this process. */
   isShown = false
   private readonly life: Life
-  /** Those whose connections have ended. */
+  /** Processes whose connections have ended. */
   private gone: ReadonlySet<string> = new Set()
   private members: ReadonlyMap<string, Seen> = new Map()
   private beat = 0
   private lookedAtMs: number
   private signedAtMs: number
   private delayMs = 0
-  /** Who takes part in what, and the shares that follow from it: a hash for each name and process. */
+  /** Hash of each name and process that takes part, for which the shares were computed. */
   private sharedFor: string | undefined
   private shared: ReadonlyMap<string, string> = new Map()
 
@@ -55,7 +55,7 @@ export class LeaseMembers {
   }
 
   see(members: ReadonlyMap<string, Member>, nowMs: number): void {
-    // Who stood still meanwhile did not see that nobody gave a sign.
+    // // A process that stood still meanwhile did not look for signs.
     const lookedMs = Math.min(nowMs - this.lookedAtMs, 2 * LOOK_MS)
     this.lookedAtMs = nowMs
     const before = this.members
@@ -68,14 +68,14 @@ export class LeaseMembers {
     this.gone = new Set([...this.gone].filter((owner) => (this.members.get(owner)?.silentMs ?? 0) > 0))
   }
 
-  /** Those that may be gone, by their silence. */
+  /** Processes that may be gone, by their silence. */
   silent(): string[] {
     return [...this.members]
       .filter(([owner, { isShown, silentMs }]) => isShown === true && silentMs >= GONE_LIFE_MS && this.lives(owner))
       .map(([owner]) => owner)
   }
 
-  /** Takes note of who of the silent is connected. Who does not see even itself there learns nothing. */
+  /** Notes which of the silent are connected. A process that does not see even itself there learns nothing. */
   seeConnected(shown: ReadonlySet<string>): void {
     if (shown.has(this.life.id)) this.gone = new Set(this.silent().filter((owner) => !shown.has(owner)))
   }
@@ -91,14 +91,14 @@ export class LeaseMembers {
     return [...this.members.keys()].some((owner) => owner !== this.life.id && this.lives(owner))
   }
 
-  /** Those others that are dead, and for how long they have given no sign. */
+  /** The other processes that are dead, and how long each has given no sign. */
   dead(): { owner: string; silentMs: number }[] {
     return [...this.members]
       .filter(([owner]) => owner !== this.life.id && !this.lives(owner))
       .map(([owner, { silentMs }]) => ({ owner, silentMs }))
   }
 
-  /** Whose everything should be, by name. */
+  /** Rightful owner of each part, by name. */
   shares(joins: readonly string[]): ReadonlyMap<string, string> {
     const others = [...this.members].filter(([owner]) => owner !== this.life.id && this.lives(owner))
     const all = new Map([...others.map(([owner, member]) => [owner, member.joins] as const), [this.life.id, joins]])

@@ -1,20 +1,20 @@
 import { pagesOf, StaleCommit, type TableStore } from '../../engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 
-/** One row that says whose everything is, and one for each process with what it takes part in. */
+/** One row with the owner of each part, and one for each process with the names that it joins. */
 const LEASES: TableDeclaration = { name: 'leases', version: 1, lives: 'partition' }
-/** Scope of the rows, and the consumer under whose fence leases change: one that saw an older state changes nothing. */
+/** Scope of the rows, and the consumer that fences changes of leases: one with an older state changes nothing. */
 const SCOPE = 'leases'
 const HELD = 'held'
 const MEMBER = 'member-'
-/** Scope and row of the mark of the last change, apart from the others: looked at far more often. */
+/** Scope and row of the mark of the last change, apart from the others: read far more often. */
 const CHANGES = 'lease-changes'
 const LAST = 'last'
 
 const CHANGE_TRIES = 20
 const PAGE_ROWS = 500
 
-/** Whose everything is, by name. What is borrowed nobody does, until the borrower is done or dies. */
+/** Owner of each part, by name. Nobody runs a borrowed part until the borrower is done or dies. */
 export interface Held {
   owners: { readonly [name: string]: string }
   borrowed: { readonly [name: string]: string }
@@ -22,13 +22,13 @@ export interface Held {
 
 /** A process that takes part. */
 export interface Member extends Row {
-  /** What an earlier life of the same node had is free at once. */
+  /** The parts of an earlier life of the same node are free at once. */
   node: string
   /** Rises with each sign of life: no clock is compared between machines. */
   beat: number
-  /** Silence after which others hold it to be dead; absent in rows of versions before this. */
+  /** Silence after which others take it for dead; absent in rows of earlier versions. */
   lifeMs?: number
-  /** Its connections bear its name, so that who does not see that knows that it is gone. */
+  /** Its connections bear its name, so that others who no longer see it know that it is gone. */
   isShown?: boolean
   joins: readonly string[]
 }
@@ -48,7 +48,7 @@ export type LeaseTables = Pick<
   'declare' | 'find' | 'get' | 'commit' | 'take' | 'onLoss' | 'showAs' | 'shown'
 >
 
-/** What is stored of leases. */
+/** The stored rows of the leases. */
 export class LeaseRows {
   private readonly tables: LeaseTables
 
@@ -75,7 +75,7 @@ export class LeaseRows {
     return heldIn(await this.tables.get(LEASES.name, SCOPE, HELD))
   }
 
-  /** The mark of the last change that others should hear of soon. */
+  /** The mark of the last change that others should learn of soon. */
   async lastChange(): Promise<string | undefined> {
     return (await this.tables.get<ChangeRow>(LEASES.name, CHANGES, LAST))?.mark
   }
@@ -95,16 +95,16 @@ export class LeaseRows {
     if (this.tables.showAs === undefined) return false
     return this.tables.showAs(owner).then(
       () => true,
-      () => false, // a user without that right: the silence alone tells
+      () => false, // // a user without that right: only the silence tells
     )
   }
 
-  /** Who is connected; nobody where servers do not tell. */
+  /** The connected processes; none where servers do not tell. */
   async shown(): Promise<ReadonlySet<string>> {
     return (await this.tables.shown?.().catch(() => undefined)) ?? new Set()
   }
 
-  /** Changes whose everything is, by what it is at that moment, and forgets the dead; answers what it is then. */
+  /** Changes the owners from their present state, and forgets the dead; answers the new state. */
   async change(edit: (held: Held) => Held, dead: readonly string[]): Promise<Held> {
     for (let tries = 1; ; tries++) {
       const { at, fence } = await this.tables.take(SCOPE)
@@ -124,7 +124,7 @@ const change = (id: string, row: Row | null): RowChange => ({ table: LEASES.name
 
 const heldIn = (row: Row | undefined): Held => ({ owners: {}, borrowed: {}, ...(row as Partial<Held> | undefined) })
 
-/** Whether somebody else may take now what he could not take before, or has to leave something. */
+/** Whether another process may now take something that it could not take before, or must leave something. */
 export const frees = (before: Held, after: Held): boolean =>
   !isSameMap(before.borrowed, after.borrowed) ||
   Object.keys(before.owners).some((name) => after.owners[name] !== before.owners[name])

@@ -15,7 +15,7 @@ interface Joined {
   isEnding: boolean
   /** Ends the attempts to take it. */
   abort: AbortController
-  /** Taking and leaving, one after the other. */
+  /** Taking and leaving run one after the other. */
   turn: Promise<void>
 }
 
@@ -27,9 +27,9 @@ export interface LeaseServices {
 }
 
 /**
- * Shares out between processes what one at a time does. All of them compute the same shares from the same rows; whoever
- * has what is no longer its share leaves it, and whoever's share is free takes it. A lease alone protects nothing (a
- * process may stand still for a minute and go on): what it does is fenced by checkpoints and expected revisions.
+ * Shares out parts that one process at a time runs. All processes compute the same shares from the same rows; the owner
+ * of a part outside its share leaves it, and the process whose share is free takes it. A lease alone protects nothing
+ * (a process may stand still for a minute and go on): its writes are fenced by checkpoints and expected revisions.
  */
 export class LeaseOwners implements Owners {
   private readonly services: LeaseServices
@@ -40,7 +40,7 @@ export class LeaseOwners implements Owners {
   private looking: Promise<void> = Promise.resolve()
   private next: Promise<void> | undefined
   private held: Held = { owners: {}, borrowed: {} }
-  /** Whose everything should be, by name. */
+  /** Rightful owner of each part, by name. */
   private shares: ReadonlyMap<string, string> = new Map()
   private readonly changes: LeaseChanges
   private signedJoins = ''
@@ -100,16 +100,16 @@ export class LeaseOwners implements Owners {
     }
   }
 
-  /** Begins to leave these for good. */
+  /** Starts to leave these for good. */
   private begin(leaving: Iterable<Joined>): void {
     for (const joined of leaving) {
       joined.isEnding = true
       this.leave(joined)
     }
-    void this.look() // others learn whose share it will be before it is free
+    void this.look() // // the next owners are known before the parts are free
   }
 
-  /** Gives up what is left, so that others need not wait until this process is held to be dead. */
+  /** Gives up the rest, so that others need not wait until this process is taken for dead. */
   async close(): Promise<void> {
     this.isClosed = true
     this.changes.stop()
@@ -123,7 +123,7 @@ export class LeaseOwners implements Owners {
     return this.services.life.id
   }
 
-  /** Looks at what is whose, and does what follows; resolves when a look that began after the call has ended. */
+  /** Looks at the leases and acts on them; resolves when a look that began after the call has ended. */
   private look(): Promise<void> {
     this.next ??= this.looking.then(() => {
       this.next = undefined
@@ -179,8 +179,8 @@ export class LeaseOwners implements Owners {
   }
 
   /**
-   * What this process makes of what is whose: what the dead had, and what is done here no more, goes to whose share it
-   * is, who need not ask for it; what is this process's share and free is its own.
+   * The leases as this process changes them: parts of the dead, and parts that have ended here, go to their rightful
+   * owners, who need not ask; free parts of its own share become its own.
    */
   private after(held: Held): Held {
     const borrowed = Object.fromEntries(
@@ -200,7 +200,7 @@ export class LeaseOwners implements Owners {
     return { owners, borrowed }
   }
 
-  /** Whether something is this process's and is not done here any more. */
+  /** Whether a part belongs to this process and no longer runs here. */
   private isDone(name: string, owner: string): boolean {
     if (owner !== this.owner) return false
     const joined = this.joined.get(name)
@@ -223,13 +223,13 @@ export class LeaseOwners implements Owners {
     if (taken.length > 0) void this.tell(taken)
   }
 
-  /** Says how long it took to take these, and the last of each consumer. */
+  /** Logs the time it took to take these, and the last part of each consumer. */
   private async tell(taken: readonly Joined[]): Promise<void> {
     const { clock, logger } = this.services
     const begunMs = clock.monotonic()
     const passedMs = (): number => Math.round(clock.monotonic() - begunMs)
     const msOf: { [consumer: string]: number } = {}
-    // Turns that end later write later: what stays is the longest.
+    // // Turns that end later write later: the longest time stays.
     await Promise.all(taken.map(({ owned, turn }) => turn.then(() => (msOf[consumerOf(owned.name)] = passedMs()))))
     logger.info('parts taken', { parts: taken.length, ms: passedMs(), msOf })
   }
@@ -245,7 +245,7 @@ export class LeaseOwners implements Owners {
     joined.turn = untilDone(() => owned.take(isOurs), { clock, signal: abort.signal, onFailure })
   }
 
-  /** Has everything left and taken anew, since checkpoints may have gone backwards. */
+  /** Leaves everything and takes it again, since checkpoints may have gone backwards. */
   private takeAgain(): void {
     this.services.logger.warn(
       'the tables may have lost something, or another version of Waymark changed them; everything is taken anew',
@@ -266,7 +266,7 @@ export class LeaseOwners implements Owners {
         }),
       )
       joined.state = 'idle'
-      void this.look() // whoever's share it is need not wait
+      void this.look() // // the rightful owner need not wait
     }
     joined.turn = joined.turn.then(leave)
   }

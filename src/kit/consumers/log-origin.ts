@@ -1,7 +1,7 @@
 import { type EventLog, WrongRevision } from '../../engines/event-log.ts'
 import { decodeJson, encodeJson } from '../../kernel/event.ts'
 
-/** What a log was made with, for ever: its first fact. */
+/** Permanent settings of a log, made with it: its first fact. */
 export interface LogOrigin {
   /** Tells this log from a restored or migrated one. */
   logId: string
@@ -9,7 +9,7 @@ export interface LogOrigin {
   /** Name of the function from tracker to partition. */
   hash: 'fnv1a'
   keyringFingerprint: string
-  /** Rises with each restore into a new log, so that what was logged first keeps winning. */
+  /** Rises with each restore into a new log, so that the first logged event keeps winning. */
   epoch: number
 }
 
@@ -17,7 +17,7 @@ export const ORIGIN_STREAM = 'log-origin'
 const MADE = 'logMade.v1'
 
 /**
- * Reads what the log was made with, or makes it.
+ * Reads the origin of the log, or makes it.
  * @throws Error when this process is configured for another number of partitions or has another keyring.
  */
 export const openLogOrigin = async (

@@ -18,30 +18,30 @@ export interface OwnedStreamOptions<Entry> {
   stream: string
   /** Last revision of the stream, -1 for none. */
   revision: number
-  /** What goes with one append at most, as `push` counts it, and one entry at least. */
+  /** Maximum of one append, as `push` counts it; at least one entry. */
   bytesMax: number
   entriesMax?: number
   /** The events that entries become, which go with one append. */
   eventsOf(entries: readonly Entry[]): readonly NewEvent[]
-  /** Called with what is durable, in order, and the revision of its first event. */
+  /** Called with the durable entries, in order, and the revision of the first event. */
   onAppended(entries: readonly Entry[], firstRevision: number, appended: Appended): void
-  /** Called with what will never be appended. */
+  /** Called with entries that will never be appended. */
   onLost?(entries: readonly Entry[]): void
   /** Called with each failure; the append is tried again unless the stream is lost. */
   onFailure(error: unknown): void
 }
 
 /**
- * The one writer of a stream. One append is in flight; what comes meanwhile goes with the next one, so that the log's
- * latency limits nobody. An engine that is down is tried again until it answers. The bound on what waits here is the
- * callers': by `settled`, `room`, or a wait for each entry.
+ * The one writer of a stream. One append is in flight; entries pushed meanwhile go with the next one, so that the log's
+ * latency does not limit throughput. An engine that is down is retried until it answers. The callers bound the queue:
+ * by `settled`, `room`, or a wait for each entry.
  */
 export class OwnedStream<Entry> {
   /** Revision of the last event. */
   head: number
-  /** Why nothing more can be appended. */
+  /** Failure after which nothing more can be appended. */
   failure: unknown
-  /** Sum of the bytes that wait. */
+  /** Sum of the waiting bytes. */
   bytes = 0
   private readonly options: OwnedStreamOptions<Entry>
   private readonly end = new AbortController()
@@ -70,7 +70,7 @@ export class OwnedStream<Entry> {
     this.writing ??= this.write()
   }
 
-  /** Resolves when all that was pushed is in the log, or the stream is closed; rejects with why it cannot be appended. */
+  /** Resolves when everything pushed is in the log, or the stream is closed; rejects if it cannot be appended. */
   settled(): Promise<void> {
     return this.room(0)
   }
@@ -81,14 +81,14 @@ export class OwnedStream<Entry> {
     if (this.failure !== undefined) throw this.failure
   }
 
-  /** Appends nothing more after what is in flight. */
+  /** Appends nothing more after the append in flight. */
   close(): void {
     this.end.abort()
     this.lose(this.inFlight)
   }
 
   private async write(): Promise<void> {
-    // What comes in the same turn of the event loop goes together.
+    // // Entries of the same turn of the event loop go together.
     await new Promise<void>((resume) => queueMicrotask(resume))
     try {
       while (this.waiting.length > 0 && !this.isClosed && this.failure === undefined) await this.appendSome()
@@ -144,7 +144,7 @@ export class OwnedStream<Entry> {
 
 const TAKE_TRIES = 10
 
-/** Appends an event, so that an owner before fails at its next append; answers its revision. */
+/** Appends an event, so that the previous owner fails at its next append; answers its revision. */
 export const takeStream = async (
   log: Pick<EventLog, 'append' | 'head'>,
   stream: string,

@@ -5,27 +5,27 @@ import type { PartitionConsumer } from './partition-consumer.ts'
 import type { PartitionFeed } from './partition-feed.ts'
 import { untilDone } from './retry.ts'
 
-/** Something that one process at a time does: a consumer of the log, or one partition of it. */
+/** A part that one process at a time runs: a consumer of the log, or one partition of it. */
 export interface Owned {
   /** Name of the part; ends with `-<partition>` for a partition. */
   name: string
-  /** It is this process's from now on. */
+  /** Called when the part becomes this process's. */
   take(isOurs: IsOurs): Promise<void>
-  /** It goes: resolves when nothing of it is done here any more. */
+  /** Called when the part goes: resolves when nothing of it runs here any more. */
   leave(): Promise<void>
 }
 
-/** Decides which process does what. Checkpoints have fences too, so a process that does not know yet stores nothing. */
+/** Decides which process runs which part. Checkpoints have fences too: a process that lost one stores nothing. */
 export interface Owners {
-  /** Takes part in doing these. Resolves when each is taken, or another process's; `leave` ends the taking part. */
+  /** Joins in running these parts. Resolves when each is taken, or another process's; `leave` ends it. */
   join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }>
-  /** Begins to leave everything at once, if another process is there to take it; `leave` waits for its end. */
+  /** Starts to leave everything at once, if another process can take it; `leave` waits for its end. */
   leaveAll(): void
-  /** Makes the owners of these leave them for as long as `run` takes. */
+  /** Makes the owners of these leave them while `run` runs. */
   borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result>
 }
 
-/** For the one process of embedded engines: it does everything. */
+/** For the one process of embedded engines: it runs everything. */
 export class SoleOwner implements Owners {
   private readonly clock: Clock
   private readonly logger: Logger
@@ -72,7 +72,7 @@ export class SoleOwner implements Owners {
 
 const isOurs: IsOurs = async () => true
 
-/** What a consumer does for each of its partitions, fed while it is this process's. */
+/** The parts of a consumer, one for each partition, fed while they are this process's. */
 export const ownedPartitions = <Entry>(
   feed: PartitionFeed<Entry>,
   consumer: PartitionConsumer<Entry>,
@@ -84,7 +84,7 @@ export const ownedPartitions = <Entry>(
     leave: () => feed.remove(consumer, partition),
   }))
 
-/** Something that is opened when it is taken, and closed when it goes. */
+/** A part that is opened when it is taken, and closed when it goes. */
 export const ownedPart = (name: string, open: (isOurs: IsOurs) => Promise<{ close(): Promise<void> }>): Owned => {
   let part: { close(): Promise<void> } | undefined
   return {

@@ -10,23 +10,23 @@ import { HandledMarks } from './handled-marks.ts'
 import { forever, within } from './retry.ts'
 
 /**
- * Something that follows the streams of partitions. `handle` is awaited, entry by entry: a promise is backpressure.
- * What it keeps in memory it stores by itself, together with its checkpoint, about once a second.
+ * A consumer of the streams of partitions. `handle` is awaited, entry by entry: a promise is backpressure. It stores
+ * its own memory, together with its checkpoint, about once a second.
  */
 export interface PartitionConsumer<Entry> {
   name: string
-  /** Restores what is needed and answers the revision of the last entry that is already applied, -1 for none. */
+  /** Restores its state and answers the revision of the last entry already applied, -1 for none. */
   load(partition: number): Promise<number>
   handle(entry: Entry, partition: number): void | Promise<void>
-  /** Called while catching up, before these entries are handled one after the other: may read for all of them at once. */
+  /** Called while catching up, before these entries are handled one by one: may read for all of them at once. */
   foresee?(entries: readonly Entry[], partition: number): Promise<void>
-  /** Revision up to which all is stored that comes of the entries; absent where that is what was handled. */
+  /** Revision through which the results of all entries are stored; absent where that is the last entry handled. */
   storedThrough?(partition: number): number
-  /** Stores what it can, then forgets the partition: nothing of it is written afterwards. */
+  /** Stores as much as it can, then forgets the partition: nothing of it is written afterwards. */
   leave?(partition: number): Promise<void>
   /**
-   * Set by the feed, and called when what was loaded of a partition has become another owner's: then it is loaded
-   * anew, though no entry comes.
+   * Set by the feed; to be called when the loaded state of a partition has become another owner's: then it is loaded
+   * again, though no entry comes.
    */
   onLost?: (partition: number) => void
 }
@@ -45,15 +45,15 @@ export interface Waiting<Entry> {
   weight: number
 }
 
-/** Most that waits for one consumer in memory: entries, and their weight; one further behind reads the log instead. */
+/** Maximum that waits for one consumer in memory, in entries and in weight; one further behind reads the log. */
 const INBOX_MAX = 2_048
 const INBOX_WEIGHT_MAX = 65_536
 /** Events of one read while catching up. */
 const PAGE_EVENTS = 64
 
 /**
- * One consumer of one partition's stream: what waits for it in memory, and its handing over. What it handles at once is
- * handed over in the turn of all consumers; a loop of its own reads the log, waits for what takes longer, and tries again.
+ * One consumer of one partition's stream: its queue in memory, and the handing over. Entries handled at once are handed
+ * over in the turn of all consumers; a loop of its own reads the log, waits for slower ones, and retries.
  */
 export class FedConsumer<Entry> implements TurnTaker {
   private readonly options: PartitionFeedOptions<Entry>
@@ -66,11 +66,11 @@ export class FedConsumer<Entry> implements TurnTaker {
   private loading: Promise<unknown> = Promise.resolve()
   /** Revision of the last entry handled. */
   private at: number
-  /** Revision of the last entry that was taken from the inbox or read from the log to be handled. */
+  /** Revision of the last entry taken from the inbox or read from the log to be handled. */
   private underWay: number
   private head = -1
   private readonly handled = new HandledMarks()
-  /** Logged time of what it is behind since; undefined while it has handled all that is known. */
+  /** Logged time since which it is behind; undefined while it has handled everything known. */
   private behindSince: number | undefined
   private inbox: Waiting<Entry>[] = []
   /** Sum of the weights in the inbox. */
@@ -79,7 +79,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   private wake: (() => void) | undefined
   private isLost = false
   private isInTurn = false
-  /** Entries handed over in a turn and not through. */
+  /** Entries handed over in a turn and not finished. */
   private begun: { work: Promise<void>; waiting: Waiting<Entry> } | undefined
   private isClosed = false
   private progressed: () => void = () => undefined
@@ -141,7 +141,7 @@ export class FedConsumer<Entry> implements TurnTaker {
     this.turn.add(this.consumer, this)
   }
 
-  /** To be told after what is offered of it. */
+  /** Called after the entry with that revision is offered. */
   knowHead(revision: number, loggedAt: number): void {
     this.head = revision
     this.behindSince ??= loggedAt
@@ -149,7 +149,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   }
 
   takeTurn(): boolean {
-    // The loop may have been woken meanwhile: then the inbox is its own.
+    // // The loop may have been woken meanwhile: then the inbox is its own.
     while (this.wake !== undefined) {
       const next = this.nextInInbox()
       if (next === undefined) break
@@ -167,7 +167,7 @@ export class FedConsumer<Entry> implements TurnTaker {
     return true
   }
 
-  /** The loaded state is of no use any more. */
+  /** The loaded state has become useless. */
   lose(): void {
     this.isLost = true
     this.endRest()
@@ -193,15 +193,15 @@ export class FedConsumer<Entry> implements TurnTaker {
   }
 
   /**
-   * Resolves when the consumer may leave the partition: what it handles is waited for so long, what it loads until its end,
-   * since that would bring back what is left.
+   * Resolves when the consumer may leave the partition: a running handler is awaited until the timeout, a load until
+   * its end, since it would bring back the state that is being left.
    */
   async stop(timeoutMs: number): Promise<void> {
     await within(systemClock, timeoutMs, this.close())
     await this.loading.catch(() => undefined) // a consumer that left does not load it again
   }
 
-  /** Handles what is next, from the inbox or from the log; rests when there is nothing. */
+  /** Handles the next entry, from the inbox or from the log; rests when there is none. */
   private async step(): Promise<void> {
     if (this.isLost) throw new Error(`partition ${this.partition} was lost`)
     const next = this.nextInInbox()
@@ -210,7 +210,7 @@ export class FedConsumer<Entry> implements TurnTaker {
     else await this.rest()
   }
 
-  /** Until there is something that no turn can do, or that a turn began and could not end. */
+  /** Waits for an entry that no turn can handle, or that a turn began and could not finish. */
   private async rest(): Promise<void> {
     this.behindSince = undefined
     if (!this.isClosed) await new Promise<void>((resume) => (this.wake = resume))
@@ -227,7 +227,7 @@ export class FedConsumer<Entry> implements TurnTaker {
     wake?.()
   }
 
-  /** The entry in the inbox that is to be handled now. */
+  /** The entry in the inbox to be handled now. */
   private nextInInbox(): Waiting<Entry> | undefined {
     while (this.inbox.length > 0 && this.inbox[0].revision <= this.at) this.take()
     const next = this.inbox[0]
@@ -237,7 +237,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   private async catchUp(): Promise<void> {
     const { log, streamOf, decode } = this.options
     const events = await log.read(streamOf(this.partition), this.at + 1, PAGE_EVENTS)
-    if (events.length === 0) this.at = this.head // all that was there is truncated
+    if (events.length === 0) this.at = this.head // // all of it is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
     const { consumer, partition } = this
     const waiting = events.map((event) => ({ ...event, entry: decode(event, partition), weight: 1 }))
@@ -257,7 +257,7 @@ export class FedConsumer<Entry> implements TurnTaker {
     this.end(waiting)
   }
 
-  /** Hands an entry over; a promise where it is not through yet, or has failed. */
+  /** Hands an entry over; a promise where it has not finished yet, or has failed. */
   private begin({ revision, loggedAt, entry }: Waiting<Entry>): Promise<void> | undefined {
     if (this.inbox[0]?.revision === revision) this.take()
     this.underWay = Math.max(this.underWay, revision)

@@ -17,9 +17,9 @@ const QUIET_MS = 1_000
 const LEAVE_MS = 2_000
 
 /**
- * One reader for each partition's stream and process feeds all its consumers. What this process has just appended is
- * offered to consumers that are caught up without being read or decoded again, but only when its revision is the very
- * next one; everyone else reads the log from where they stand. Partitions come and go while it runs.
+ * One reader for each partition's stream and process feeds all its consumers. Entries just appended by this process are
+ * offered to consumers that are caught up without being read or decoded again, but only when the revision is the very
+ * next one; other consumers read the log from their position. Partitions come and go while it runs.
  */
 export class PartitionFeed<Entry> {
   private readonly partitions = new Map<number, FedPartition<Entry>>()
@@ -32,8 +32,8 @@ export class PartitionFeed<Entry> {
   }
 
   /**
-   * Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. `isOurs` is asked
-   * before it is loaded anew after a failure; left out, the partition is always ours.
+   * Feeds the consumer from its checkpoint, for one partition, from now on. Resolves when it is loaded. `isOurs` is
+   * asked before it is loaded again after a failure; left out, the partition is always ours.
    */
   async add(consumer: PartitionConsumer<Entry>, partition: number, isOurs?: IsOurs): Promise<void> {
     consumer.onLost = (lost) => this.partitions.get(lost)?.lose(consumer)
@@ -42,13 +42,13 @@ export class PartitionFeed<Entry> {
       const fresh = new FedPartition(this.options, partition, this.turn)
       await fresh.learnHead()
       if (this.isClosed) throw new Error('the feed is closed')
-      // Another consumer may have been quicker. At once from here on: a leaving consumer closes an empty partition.
+      // // Another consumer may have been quicker. No await from here: a leaving consumer closes an empty partition.
       if (!this.partitions.has(partition)) this.partitions.set(partition, fresh.follow())
     }
     this.partitions.get(partition)?.add(consumer, at, isOurs)
   }
 
-  /** Resolves when the consumer has stored what it can of the partition and forgotten it. */
+  /** Resolves when the consumer has stored as much as it can of the partition and forgotten it. */
   async remove(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
     const known = this.partitions.get(partition)
     await known?.remove(consumer)
@@ -59,12 +59,12 @@ export class PartitionFeed<Entry> {
     await known.close()
   }
 
-  /** Offers an entry that this process has just appended. `weight` is what it costs to keep, in points or the like. */
+  /** Offers an entry that this process has just appended. `weight` is the cost of keeping it, in points or the like. */
   offer(partition: number, revision: number, loggedAt: number, entry: Entry, weight = 1): void {
     this.partitions.get(partition)?.offer({ revision, loggedAt, entry, weight })
   }
 
-  /** How far what each consumer has stored is behind the log. */
+  /** Lag of each consumer's stored checkpoint behind the log. */
   async lags(now: number): Promise<Lag[]> {
     await Promise.all([...this.partitions.values()].map((partition) => partition.learnHead()))
     return [...this.partitions.values()].flatMap((partition) => partition.lags(now))
@@ -78,9 +78,9 @@ export class PartitionFeed<Entry> {
 }
 
 /**
- * The consumers of one partition's stream, and what this process knows of its end. While this process appends all the
- * time, and nobody else does, it does not follow the log, which would only bring back what it has just written: what
- * another one appends in between makes the next own revision skip some; consumers read those, and it is followed again.
+ * The consumers of one partition's stream, and the end of the stream as this process knows it. While only this process
+ * appends, and all the time, it does not follow the log, which would only bring back its own entries: an append of
+ * another one makes the next own revision skip some; consumers read those, and the log is followed again.
  */
 class FedPartition<Entry> {
   private readonly options: PartitionFeedOptions<Entry>
@@ -114,7 +114,7 @@ class FedPartition<Entry> {
   async remove(consumer: PartitionConsumer<Entry>): Promise<void> {
     const member = this.members.get(consumer)
     this.members.delete(consumer)
-    // What its handler waits for may never come; `leave` makes it of no use.
+    // // Its handler may wait for something that never comes; `leave` makes the result useless.
     await member?.stop(LEAVE_MS)
   }
 
@@ -150,7 +150,7 @@ class FedPartition<Entry> {
     await Promise.all([this.closing, this.follower?.close(), ...members])
   }
 
-  /** Hears from now on of what other processes append behind the end that is known. */
+  /** Reads from now on the events that other processes append after the known end. */
   follow(): this {
     if (this.isClosed) return this
     const { log, logger, streamOf } = this.options
@@ -170,7 +170,7 @@ class FedPartition<Entry> {
     return this
   }
 
-  /** Counts what came back although nobody wanted it, and ends following where that is nearly all. */
+  /** Counts unneeded entries that came back, and ends following where nearly all are such. */
   private noteEchoes(own: number, others: number): void {
     this.echoes = Math.max(0, this.echoes + own - others * ECHOES_LOST)
     if (this.echoes < ECHOES_MAX || this.follower === undefined || this.isClosed) return
@@ -185,9 +185,9 @@ class FedPartition<Entry> {
     for (const member of this.members.values()) member.knowHead(revision, loggedAt)
   }
 
-  /** Hears of what other processes append. */
+  /** Takes the events that other processes append. */
   private async hear({ events }: FollowBatch): Promise<undefined> {
-    await new Promise((resume) => setImmediate(resume)) // what this process appended is offered in this turn, and need not be decoded
+    await new Promise((resume) => setImmediate(resume)) // // own entries are offered in this turn, not to be decoded
     let echoes = 0
     for (const event of events) {
       if (event.revision <= this.head) echoes++
@@ -200,7 +200,7 @@ class FedPartition<Entry> {
     return undefined
   }
 
-  /** Undefined for what cannot be decoded: its consumers read it by themselves, and fail there. */
+  /** Undefined for an event that cannot be decoded: its consumers read it by themselves, and fail there. */
   private decoded(event: RecordedEvent): Waiting<Entry> | undefined {
     try {
       return { ...event, entry: this.options.decode(event, this.partition), weight: 1 }

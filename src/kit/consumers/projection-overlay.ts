@@ -6,26 +6,26 @@ import type { Projection, Rows } from './projection.ts'
 
 const PAGE_ROWS = 500
 
-/** Rows, and bytes of events they are made of, that a projection that is behind stores at once. */
+/** Rows, and bytes of the events behind them, that a projection that is behind stores at once. */
 const ROWS_AT_ONCE_MAX = 2_048
 const EVENT_BYTES_AT_ONCE_MAX = 8 * 1024 * 1024
 
-/** Rows that a portion remembers as it read them: what each event looks at, such as the type of a record. */
+/** Rows that a portion remembers as read: those that each event looks at, such as the type of a record. */
 const READ_ROWS_MAX = 256
 
 /**
- * The rows of a projection between the log and the tables. While a portion is being stored, what follows is applied on top
- * of it, and what changes a row twice is stored once.
+ * The rows of a projection between the log and the tables. While a portion is being stored, later events are applied on
+ * top of it, and a row changed twice is stored once.
  */
 export class ProjectedRows {
   private readonly projection: Projection
-  /** Undefined: every event is one. */
+  /** Undefined: every event is an input. */
   private readonly inputs: ReadonlySet<string> | undefined
   private readonly tables: TableStore
   private readonly suffix: string
   private rows: RowsOverlay
   private eventBytes = 0
-  /** Whether any event since the last `take` was one. */
+  /** Whether any event since the last `take` was an input. */
   hasInputs = false
 
   constructor(projection: Projection, tables: TableStore, suffix = '') {
@@ -49,13 +49,13 @@ export class ProjectedRows {
     }
   }
 
-  /** Whether no more should be applied before what there is is stored. */
+  /** Whether the present rows have to be stored before more is applied. */
   areMany(rowsMax = ROWS_AT_ONCE_MAX): boolean {
     return this.rows.size >= rowsMax || this.eventBytes >= EVENT_BYTES_AT_ONCE_MAX
   }
 
   /**
-   * What is to be stored next, undefined where no input came. Of what was taken before all must be stored before more is
+   * The rows to be stored next, undefined where no input came. All rows taken before must be stored before more is
    * applied.
    */
   take(): RowChange[] | undefined {
@@ -112,7 +112,7 @@ export class RowsOverlay implements Rows {
     const add = (change: RowChange): void => {
       if (found.length < limit && isFound(change)) found.push({ id: change.id, row: change.row as R })
     }
-    // Before the tables, where all that were changed since are passed over.
+    // // Before the tables, where all rows changed since are passed over.
     for (const change of this.changes.values()) add(change)
     for (const [key, change] of this.under ?? []) if (!this.changes.has(key)) add(change)
     for (let after: string | null | undefined; after !== null && found.length < limit; ) {
@@ -136,7 +136,7 @@ export class RowsOverlay implements Rows {
     this.changes.set(keyOf(table, scope, id), { table: table + this.suffix, scope, id, row: null })
   }
 
-  /** What is to be committed. */
+  /** The rows to be committed. */
   take(): RowChange[] {
     return [...this.changes.values()]
   }

@@ -23,29 +23,29 @@ export interface Rows {
 
 /** Events in, rows out. No clock, no network, no commands; the same events give the same rows, also when applied twice. */
 export interface Projection extends ProjectionPart {
-  /** What it is made of, where that is built part by part. */
+  /** Its parts, where each is built by itself. */
   parts?: readonly ProjectionPart[]
 }
 
-/** Tables that are built together, and reads none but its own. */
+/** Tables that are built together; it reads no tables but its own. */
 export interface ProjectionPart {
   name: string
-  /** Raise it when the shape of rows changes: the tables are then built anew beside the live ones and swapped. */
+  /** Raise it when the shape of rows changes: the tables are then rebuilt beside the live ones and swapped. */
   version: number
   tables: readonly TableDeclaration[]
   /** Categories of streams that it reads, with the dash, such as `hub-`. */
   prefixes: readonly string[]
-  /** Types of the events that can change a row; a write waits for the projections that name its events here. */
+  /** Types of the events that can change a row; a write waits for the projections that list its events here. */
   inputs: readonly string[]
   /**
-   * Every event of its streams is an input, but only of what is in the log when the tables are new or were lost: it does
+   * Every event of its streams is an input, but only events in the log when the tables are new or were lost: it does
    * not follow the log after that, and nobody waits for it.
    */
   isBuiltOnce?: boolean
   apply(event: RecordedEvent, rows: Rows): Promise<void> | void
 }
 
-/** One projection of several parts, with one position in the log. A part of another version than the stored one is built anew by itself. */
+/** One projection of several parts, with one position in the log. A part of another version is rebuilt by itself. */
 export const joinParts = (name: string, parts: readonly ProjectionPart[]): Projection => {
   const byType = new Map<string, ProjectionPart[]>()
   for (const part of parts) for (const type of part.inputs) byType.set(type, [...(byType.get(type) ?? []), part])
@@ -65,7 +65,6 @@ export const joinParts = (name: string, parts: readonly ProjectionPart[]): Proje
   }
 }
 
-/** The tables of a projection as they are declared. */
 export const tablesOf = ({ tables }: Pick<Projection, 'tables'>): TableDeclaration[] =>
   tables.map((table) => ({ ...table, isProjected: true }))
 
@@ -75,11 +74,11 @@ export const versionsOf = (projection: Projection): { [source: string]: number }
     ? { version: storedVersion(projection) }
     : Object.fromEntries(projection.parts.map((part) => [`version:${part.name}`, storedVersion(part)]))
 
-/** Rises with the way words are made too, for tables that are searched by words. */
+/** Also rises with the version of word splitting, for tables that are searched by words. */
 const storedVersion = ({ version, tables }: ProjectionPart): number =>
   tables.some(({ text = [] }) => text.length > 0) ? version + WORDS_VERSION : version
 
-/** The projection without the parts that are stored as they should be; undefined when all are. */
+/** The projection without the parts whose stored version is current; undefined when all are. */
 export const staleParts = (projection: Projection, stored: { [source: string]: number }): Projection | undefined => {
   const { name, parts } = projection
   if (parts === undefined) return stored.version === storedVersion(projection) ? undefined : projection

@@ -6,7 +6,7 @@ import { ProjectedRows } from './projection-overlay.ts'
 import { type Projection, type ProjectionServices, versionsOf } from './projection.ts'
 import { Storing } from './storing.ts'
 
-/** A row that the live table and the rebuilt one do not have alike; absent on the side that lacks it. */
+/** A row that differs between the live table and the rebuilt one; absent on the side that lacks it. */
 export interface Difference {
   table: string
   scope: string
@@ -21,12 +21,12 @@ export interface RebuildReport {
   projection: string
   /** Rows of the rebuilt tables. */
   rows: number
-  /** How many rows differ, and the first hundred of them; only when compared. */
+  /** Number of rows that differ, and the first hundred of them; only when compared. */
   differing?: number
   differences?: Difference[]
 }
 
-/** Ends the names of tables and consumers that are built beside the live ones. */
+/** Suffix of tables and consumers that are built beside the live ones. */
 const NEXT = '@next'
 const BATCH_EVENTS_MAX = 512
 /** Position before the first event of a log. */
@@ -75,7 +75,7 @@ export const buildBeside = async (
   return continueBeside(projection, services, signal, { target, rowsMax })
 }
 
-/** Goes on from a position that `buildBeside` reached. */
+/** Continues from a position that `buildBeside` reached. */
 const continueBeside = async (
   projection: Projection,
   { log, tables }: RebuildServices,
@@ -100,7 +100,7 @@ const continueBeside = async (
   throw new Error(`the rebuilding of ${projection.name} was ended`)
 }
 
-/** Compares the live tables with those beside them, row by row. Nothing may write either of them meanwhile. */
+/** Compares the live tables with those beside them, row by row. Nothing may write to either of them meanwhile. */
 const compareTables = async (projection: Projection, tables: TableStore): Promise<RebuildReport> => {
   const report: Required<RebuildReport> = { projection: projection.name, rows: 0, differing: 0, differences: [] }
   for (const { name } of projection.tables) {
@@ -115,7 +115,7 @@ const compareTables = async (projection: Projection, tables: TableStore): Promis
   return report
 }
 
-/** Puts the tables that were built beside in the place of the live ones. */
+/** Replaces the live tables with those built beside them. */
 export const promoteBeside = (projection: Projection, tables: TableStore): Promise<void> =>
   tables.promote(
     projection.tables.map(({ name }) => name),

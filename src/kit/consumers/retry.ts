@@ -9,9 +9,9 @@ export interface RetryOptions {
   signal: AbortSignal
   /** Pauses after failures in a row; the last one repeats. Default `RETRY_MS`. */
   retryMs?: readonly number[]
-  /** Whether no further attempt would mend a failure; left out, none is such. */
+  /** Whether no further attempt would mend a failure; left out, none is lasting. */
   isLasting?(error: unknown): boolean
-  /** Called with each failure, and how many there were in a row. */
+  /** Called with each failure, and the number of failures in a row. */
   onFailure(error: unknown, failures: number): void
 }
 
@@ -31,7 +31,7 @@ export const untilDone = async <Result>(
   return undefined
 }
 
-/** Runs again and again until the signal is aborted; `run` calls `progressed` whenever failures before no longer count. */
+/** Runs again and again until the signal is aborted; `run` calls `progressed` to reset the count of failures. */
 export const forever = async (run: (progressed: () => void) => Promise<void>, options: RetryOptions): Promise<void> => {
   let failures = 0
   const progressed = (): void => {
@@ -59,7 +59,7 @@ export const pause = (clock: Pick<Clock, 'after'>, delayMs: number, signal?: Abo
     else signal?.addEventListener('abort', done)
   })
 
-/** Whether the work is done within the time; false for work that fails, too. */
+/** Whether the work is done within the time; false also for work that fails. */
 export const within = (clock: Clock, timeoutMs: number, work: Promise<unknown>): Promise<boolean> =>
   new Promise((resolve) => {
     const cancel = clock.after(timeoutMs, () => finish(false))

@@ -7,7 +7,7 @@ import { untilDone } from './retry.ts'
 
 const BATCH_EVENTS_MAX = 512
 
-/** One projection while it is this process's: a loop of its own, so that a slow or failing one holds up no other. */
+/** One projection while this process owns it: a loop of its own, so that a slow or failing one holds up no other. */
 export class RunningProjection implements Owned {
   readonly name: string
   private readonly projection: Projection
@@ -20,7 +20,7 @@ export class RunningProjection implements Owned {
     this.services = services
   }
 
-  /** Declares the tables and begins; what was lost, or is of another version, is built beside the live tables first. */
+  /** Declares the tables and begins; lost tables, or those of another version, are built beside the live ones first. */
   async take(isOurs?: IsOurs): Promise<void> {
     const { tables } = this.services
     for (const table of tablesOf(this.projection)) await tables.declare(table)
@@ -45,7 +45,7 @@ export class RunningProjection implements Owned {
     await running?.follower.close()
   }
 
-  /** Resolves when it has applied what was in the log when it was taken, or is another process's. */
+  /** Resolves when it has applied the events in the log when it was taken, or is another process's. */
   async ready(): Promise<void> {
     const { running } = this
     await running?.begun

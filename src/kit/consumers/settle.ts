@@ -4,10 +4,10 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Settlement, Wrote } from '../http/route.ts'
 import type { Projection } from './projection.ts'
 
-/** Whether all that has to follow a write has stored it, wherever it runs; false when it has not after `timeoutMs`. */
+/** Whether all consumers that must follow a write have stored it, wherever they run; false after `timeoutMs`. */
 export type Settle = (wrote: Wrote, timeoutMs: number, steps?: readonly Settlement[]) => Promise<boolean>
 
-/** How often a checkpoint is looked at that another process stores. */
+/** Interval of looks at a checkpoint that another process stores. */
 const POLL_MS = 20
 
 interface Waiter {
@@ -17,8 +17,8 @@ interface Waiter {
 }
 
 /**
- * The one place that waits for consumers: by their stored checkpoints, so that it does not matter where they run. Those
- * that are stored through `tables` are heard of at once, the others are looked at.
+ * The one place that waits for consumers: by their stored checkpoints, so that it does not matter where they run.
+ * Checkpoints stored through `tables` are noticed at once, the others are polled.
  */
 export class Checkpoints {
   /** The tables as everything in this process should use them. */
@@ -39,7 +39,7 @@ export class Checkpoints {
     })
   }
 
-  /** Whether the consumer's stored checkpoint comes that far within the time. @throws Failure engine_down. */
+  /** Whether the consumer's stored checkpoint gets that far within the time. @throws Failure engine_down. */
   reached(consumer: string, at: Checkpoint, timeoutMs: number): Promise<boolean> {
     const heard = this.heard.get(consumer)
     if (heard !== undefined && isPast(heard, at)) return Promise.resolve(true)
@@ -64,15 +64,15 @@ export class Checkpoints {
         cancelLook = this.clock.after(POLL_MS, lookNow)
       }
       this.waiters.add(waiter)
-      // A consumer already heard of runs here, and will be heard of again.
+      // // A consumer already noticed runs here, and will be noticed again.
       if (heard === undefined) lookNow()
       else lookLater()
     })
   }
 
   /**
-   * Position through which these consumers of the whole log have changed rows; what the log has beyond is of other streams.
-   * Position through which a consumer has read whose rows another process stores; -1 for nothing. @throws Failure engine_down.
+   * Position through which these consumers of the whole log have changed rows; the rest of the log is of other streams. Where
+   * another process stores the rows, the position through which it has read; -1 for nothing. @throws Failure engine_down.
    */
   async changedThrough(consumers: readonly string[]): Promise<number> {
     let through = -1
@@ -102,7 +102,7 @@ export class Checkpoints {
         await store.commit(changes, move)
         if (move?.at === undefined) return
         const { consumer, from, at } = move
-        // What went before may be another process's.
+        // // The rows before may be another process's.
         const isKnown = this.changed.has(consumer) && from?.all === this.heard.get(consumer)?.all
         if (changes.length > 0 || !isKnown) this.changed.set(consumer, at.all ?? -1)
         this.stored(consumer, at)
@@ -146,7 +146,7 @@ export const settling =
 const isPast = (stored: Checkpoint | undefined, at: Checkpoint): boolean =>
   Object.entries(at).every(([source, place]) => (stored?.[source] ?? -1) >= place)
 
-/** Position of the last append of each type of events. A projection never hears of positions of foreign streams in time. */
+/** Position of the last append of each type of events. A projection does not learn of foreign positions in time. */
 const lastPositions = (wrote: Wrote, last = new Map<string, number>()): Map<string, number> => {
   for (const type of wrote.types) last.set(type, Math.max(last.get(type) ?? -1, wrote.position))
   for (const earlier of wrote.before ?? []) lastPositions(earlier, last)

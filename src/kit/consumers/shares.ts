@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 
 /**
- * Shares everything out between the processes that take part, by name: evenly, with few moves when one comes or goes
- * (rendezvous hashing, Thaler and Ravishankar 1998, with a bound on each share), and what belongs to one partition to one
- * process where the same ones take part in it.
+ * Shares out all names between the processes that take part: evenly, with few moves when one comes or goes (rendezvous
+ * hashing, Thaler and Ravishankar 1998, with a bound on each share), and all names of one partition to one process
+ * where the same ones take part in them.
  */
 export const sharesOf = (joins: ReadonlyMap<string, readonly string[]>): Map<string, string> => {
   const candidates = new Map<string, string[]>()

@@ -8,7 +8,7 @@ export class Storing {
     return this.running !== undefined
   }
 
-  /** Begins once the portion before is stored. @throws what that one failed with */
+  /** Begins once the portion before is stored. @throws the failure of that portion */
   async begin(store: () => Promise<void>): Promise<void> {
     await this.end()
     this.running = store()
@@ -20,7 +20,7 @@ export class Storing {
       })
   }
 
-  /** Resolves when all is stored. @throws what a portion failed with */
+  /** Resolves when all is stored. @throws the failure of a portion */
   async end(): Promise<void> {
     await this.running
     const { failure } = this

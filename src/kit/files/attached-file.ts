@@ -9,7 +9,7 @@ export const ATTACHMENTS = 'attachments/'
 /** Files of one task or record. */
 const FILES_OF_ONE_MAX = 200
 
-/** What a task or record keeps of a file that is attached to it, in an internal field of its own. */
+/** An attached file as a task or record keeps it, in an internal field of its own. */
 export interface AttachedFile {
   _id: string
   name: string
@@ -17,7 +17,7 @@ export interface AttachedFile {
   /** Bytes. */
   size: number
   createdAt: string
-  /** What its bytes are stored under, below the key of its holder. */
+  /** Storage key of its bytes, below the key of its holder. */
   upload: string
 }
 
@@ -31,7 +31,7 @@ export interface FileHolder {
 /** The 256 parts into which the store is divided, so that a sweep can take a part at a time. */
 export const SHARDS: readonly string[] = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
 
-/** The beginning of the keys of all that is attached to it. The end of a UUID is random. */
+/** The prefix of the keys of all its attachments. The end of a UUID is random. */
 export const keysOf = ({ noun, organizationId, id }: FileHolder): string =>
   `${ATTACHMENTS}${id.slice(-2)}/${organizationId}/${noun}-${id}/`
 
@@ -49,18 +49,18 @@ export const holderOf = (key: string): (FileHolder & { upload: string }) | undef
 /** The files that values keep. */
 export const filesOf = (values: { files?: unknown }): AttachedFile[] => (values.files ?? []) as AttachedFile[]
 
-/** What a file is found by: a member of the row for an index. */
+/** Member of the row by whose index a file is found. */
 export const fileIdsOf = (values: JsonObject): JsonObject =>
   values.files === undefined ? {} : { fileIds: filesOf(values).map(({ _id }) => _id) }
 
-/** A row for others to see: what is attached is seen by the ids in its values alone. */
+/** A row for display: attachments are only shown by the ids in its values. */
 export const withoutFiles = <R extends object>(row: R): R => {
   if (!('files' in row)) return row
   const { files: _files, fileIds: _fileIds, ...shown } = row as R & { files?: unknown; fileIds?: unknown }
   return shown as unknown as R
 }
 
-/** The internal field without files that no value names any more; without the field where none is left. */
+/** The internal field without files that no value names any more; the field is left out where none is left. */
 export const withNamedFiles = (values: JsonObject, named: Iterable<unknown>): JsonObject => {
   const ids = new Set(named)
   const { files: _files, ...others } = values
@@ -81,7 +81,7 @@ export const withoutAttached = (values: JsonObject): JsonObject => {
   return bare(others) as JsonObject
 }
 
-/** @throws Failure invalid where there are as many as there may be, unsupported_type for what is no picture */
+/** @throws Failure invalid where there are too many already, unsupported_type for a file that is no picture */
 export const assertFits = (
   { type, filesMax = FILES_MAX }: ValueRule,
   count: number,

@@ -1,12 +1,12 @@
-/** As much of the beginning of a file as its type is found from. */
+/** Length of the beginning of a file by which its type is found. */
 export const HEAD_BYTES = 4_100
 
 const UNKNOWN = 'application/octet-stream'
 
-/** The media type of a file by its first bytes, whatever its sender calls it. Text is text, whether it is a page or a script. */
+/** The media type of a file by its first bytes, whatever is declared. Text is text, whether a page or a script. */
 export const contentTypeOf = async (head: Uint8Array): Promise<string> => {
   const { fileTypeFromBuffer } = await import('file-type')
-  // Looking at a file that is made to mislead may fail: it is of no type that we know.
+  // // The examination of a misleading file may fail: its type is then unknown.
   const found = await fileTypeFromBuffer(head).catch(() => undefined)
   return found?.mime ?? (isText(head) ? 'text/plain' : UNKNOWN)
 }

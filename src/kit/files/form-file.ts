@@ -4,7 +4,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import { readStreamedForm } from '../http/streamed-form.ts'
 import type { Received, RouteRequest } from '../http/route.ts'
 
-/** The file of a form, stored, with the fields beside it. */
+/** The stored file of a form, with the fields beside it. */
 export interface FormFile {
   name: string
   size: number

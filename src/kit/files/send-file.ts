@@ -27,7 +27,7 @@ export const sendFile = (
     more: { 'content-disposition': attachment(name), 'content-security-policy': "default-src 'none'; sandbox" },
   })
 
-/** RFC 6266: for old clients in ASCII, for others as it is. */
+/** RFC 6266: in ASCII for old clients, unchanged for others. */
 const attachment = (name: string): string => {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   const encoded = encodeURIComponent(name).replace(

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../../kernel/json.ts'
 
 /** A file that the values of a record name. */
 interface StoredFile {
-  /** What its bytes are stored under. */
+  /** Storage key of its bytes. */
   key: string
   /** Bytes. */
   size: number
@@ -17,7 +17,7 @@ export const storedFiles = ({ files, icon, logo, logoBytes }: JsonObject): Store
     : stored
 }
 
-/** Bytes of the files that the values name and did not name before. */
+/** Bytes of the files that the values name now and did not name before. */
 export const newBytes = (values: JsonObject, before: JsonObject = {}): number => {
   const known = new Set(storedFiles(before).map(({ key }) => key))
   return bytesOf(storedFiles(values).filter(({ key }) => !known.has(key)))

@@ -7,13 +7,13 @@ import type { Row } from '../../kernel/table.ts'
 import { type AttachedFile, type FileHolder, filesOf, uploadKey } from './attached-file.ts'
 import { contentTypeOf, HEAD_BYTES } from './content-type.ts'
 
-/** A file whose bytes are stored and that nothing names yet. */
+/** A file whose bytes are stored and that no record names yet. */
 export interface Upload {
   name: string
-  /** By its bytes. */
+  /** Determined by its bytes. */
   contentType: string
   size: number
-  /** What its bytes are stored under, below the key of its holder. */
+  /** Storage key of its bytes, below the key of its holder. */
   upload: string
   /** The fields of its form. */
   fields: { [name: string]: string }
@@ -33,13 +33,13 @@ export interface UploadOptions {
 
 /** The form around the file. */
 const FORM_BYTES_MAX = 64 * 1024
-/** Each holds some pieces in memory, of an S3 store up to 5 MiB. */
+/** Each holds some pieces in memory, up to 5 MiB for an S3 store. */
 const AT_ONCE_MAX = 64
-/** Uploads of one organization at a time: its slow clients leave room for those of others. */
+/** Uploads of one organization at a time: its slow clients leave room for other organizations. */
 const OWN_AT_ONCE_MAX = 16
 const NAME_CHARACTERS_MAX = 255
 
-/** Files that come with requests: stored as they come, and taken away again when nothing came of it. */
+/** Files that come with requests: stored as they arrive, and removed again when the request fails. */
 export class Uploads {
   readonly bytesMax: number
   /** Largest size of the whole form. */
@@ -57,7 +57,7 @@ export class Uploads {
   /**
    * Stores the `file` of a form; the body is an `Upload`.
    * @param shape the fields that the form has beside it
-   * @throws Failure invalid, too_large, overloaded while too many others are on their way
+   * @throws Failure invalid, too_large, overloaded while too many others are under way
    */
   async receive(
     { headers, body }: Pick<RouteRequest<object, AsyncIterable<Uint8Array>>, 'headers' | 'body'>,
@@ -100,14 +100,14 @@ export class Uploads {
     else this.running.delete(organizationId)
   }
 
-  /** The file as its holder's row has it: an earlier try of the same request may have attached it, and these bytes go. */
+  /** The file as its holder's row has it: an earlier try may have attached it; then these bytes are removed. */
   async keptBy(holder: FileHolder, row: Row, file: AttachedFile): Promise<AttachedFile> {
     const kept = filesOf(row).find(({ _id }) => _id === file._id) ?? file
     if (kept.upload !== file.upload) await this.remove(holder, file.upload)
     return kept
   }
 
-  /** Takes the bytes away, now or when files that nothing names are swept. */
+  /** Removes the bytes, now or when unnamed files are swept. */
   remove(holder: FileHolder, upload: string): Promise<void> {
     return this.files.delete(uploadKey(holder, upload)).catch(() => undefined)
   }
@@ -136,10 +136,10 @@ export class Uploads {
   }
 }
 
-/** Browsers write these in names so. */
+/** Escapes that browsers write in names. */
 const ESCAPED: { [written: string]: string } = { '%22': '"', '%0D': '', '%0A': '' }
 
-/** A name that can be shown: characters that control something are left out. It is never a path. */
+/** A name that can be shown: without control characters. It is never a path. */
 const fileName = (name: string): string => {
   const clean = name
     .replace(/^.*[/\\]/s, '')

@@ -4,7 +4,7 @@ import type { Convention, DateOrder } from './conventions.ts'
 import { type Cell, isBlank } from './table-cells.ts'
 import type { ZonedTime } from './zoned-time.ts'
 
-/** A cell's value, or what was expected in its place. */
+/** A cell's value, or a description of the expected one. */
 export type Understood = { value: Json | undefined } | { expected: string }
 
 export interface Reading extends Convention {
@@ -14,7 +14,7 @@ export interface Reading extends Convention {
 const YES = new Set(['true', 'yes', 'y', 'ja', 'j', 'oui', 'si', 'sí', 'sì', 'sim', 'tak', 'x', '1', 'wahr', 'vrai'])
 const NO = new Set(['false', 'no', 'n', 'nein', 'non', 'não', 'nie', '0', 'falsch', 'faux', '-'])
 
-/** A cell as a value of a rule's type; whether it keeps the rule is for others to judge. A blank cell is no value. */
+/** A cell as a value of a rule's type; the caller checks it against the rule. A blank cell is no value. */
 export const understood = (cell: Cell | undefined, { type, options = [] }: ValueRule, reading: Reading): Understood => {
   if (cell === undefined || isBlank(cell)) return { value: undefined }
   if (typeof cell === 'object' && cell !== null && 'fault' in cell)
@@ -184,7 +184,7 @@ const placeOf = (text: string): Understood => {
     : { value: { lat: Number(lat), lng: Number(lng) } }
 }
 
-/** The option as it is declared, whatever the case; what is none is left for the rule to refuse. */
+/** The option as it is declared, in any case; an unknown one is left for the rule to refuse. */
 const optionOf = (text: string, options: readonly string[]): string =>
   options.find((one) => one === text) ?? options.find((one) => one.toLowerCase() === text.toLowerCase()) ?? text
 

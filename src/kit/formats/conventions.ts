@@ -15,7 +15,7 @@ interface Evidence {
   mdy: number
 }
 
-/** Where nothing in the file says it. */
+/** Conventions where the file does not tell. */
 export interface ConventionDefaults {
   decimal: ',' | '.'
   dateOrder: DateOrder
@@ -24,7 +24,7 @@ export interface ConventionDefaults {
 const NUMERIC = /^[\s\p{Sc}A-Z(+-]*\d[\d.,'’\s\u00a0\u202f]*[\s\p{Sc}A-Z%)-]*$/u
 const DATED = /^\s*(\d{1,2})([./-])(\d{1,2})\2(\d{2}|\d{4})(?!\d)/
 
-/** Looks at the texts of all columns to learn how numbers and dates are written in each. */
+/** Reads the texts of all columns to learn how numbers and dates are written in each. */
 export class ConventionFinder {
   private readonly columns: Evidence[] = []
 
@@ -65,7 +65,7 @@ const seeText = (text: string, evidence: Evidence): void => {
   if (decimal === '.') evidence.point++
 }
 
-/** The sign that stands before the decimals, where the number says it; `1,234` does not. */
+/** The decimal sign, where the number shows it; `1,234` does not. */
 const decimalIn = (digits: string): ',' | '.' | undefined => {
   const [comma, point] = [digits.lastIndexOf(','), digits.lastIndexOf('.')]
   if (comma >= 0 && point >= 0) return comma > point ? ',' : '.'

@@ -10,17 +10,17 @@ export type Delimiter = (typeof DELIMITERS)[number]
 export interface CsvForm {
   encoding: Encoding
   delimiter: Delimiter
-  /** Lines before the first row that only say how the file is written. */
+  /** Lines before the first row that only describe the format of the file. */
   hintLines: number
 }
 
 const SNIFFED_BYTES = 64 * 1024
 const SNIFFED_LINES = 100
 const PIECE_BYTES = 64 * 1024
-/** A row that is longer is a quote that is never closed, or no table. */
+/** A longer row is an unclosed quote, or no table. */
 const ROW_CHARS_MAX = 1024 * 1024
 
-/** How a CSV file is written, by its own bytes. @throws FileFault for what is no text */
+/** The format of a CSV file, by its own bytes. @throws FileFault for a file that is no text */
 export const csvFormOf = (pieces: readonly Uint8Array[]): CsvForm => {
   const encoding = detectEncoding(pieces)
   const head = Buffer.concat(pieces.slice(0, 2)).subarray(encoding.bomBytes, SNIFFED_BYTES)

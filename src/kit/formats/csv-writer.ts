@@ -8,10 +8,10 @@ export interface CsvOptions {
   delimiter?: string
 }
 
-/** What spreadsheets take for the beginning of a formula. */
+/** First characters that spreadsheets take for the beginning of a formula. */
 const FORMULA = /^[=+\-@\t\r]/
 
-/** A text that a spreadsheet shows and does not run: what begins like a formula gets an apostrophe in front. */
+/** A text that a spreadsheet shows and does not run: an apostrophe is put before one that begins like a formula. */
 export const harmless = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)
 
 /** CSV (RFC 4180) in UTF-8, with a line for the header. */

@@ -1,17 +1,17 @@
 import { analyse } from 'chardet'
 
-/** What names, and how many bytes of the beginning say it. */
+/** Name of an encoding, and the number of leading bytes that declare it. */
 export interface Encoding {
   name: string
   bomBytes: number
 }
 
 const SAMPLE_BYTES = 64 * 1024
-/** Distinguished from Western text by which bytes can occur, not by how often they occur. */
+/** Distinguished from Western text by the bytes that can occur, not by their frequency. */
 const DISTINCT = new Set(['Big5', 'GB18030', 'Shift_JIS', 'EUC-JP', 'EUC-KR', 'windows-1251', 'KOI8-R'])
 const CONFIDENCE_MIN = 60
 
-/** How a text is encoded: by its byte order mark, else by its bytes, all of them. */
+/** The encoding of a text: by its byte order mark, else by all of its bytes. */
 export const detectEncoding = (pieces: readonly Uint8Array[]): Encoding => {
   const head = Buffer.concat(pieces.slice(0, 2).map((piece) => piece.subarray(0, SAMPLE_BYTES)))
   if (head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf) return { name: 'UTF-8', bomBytes: 3 }
@@ -49,7 +49,7 @@ const isUtf8 = (pieces: readonly Uint8Array[]): boolean => {
   }
 }
 
-/** The part where the first letters beyond ASCII stand. */
+/** The part with the first letters beyond ASCII. */
 const sampleOf = (pieces: readonly Uint8Array[]): Buffer => {
   const at = pieces.findIndex((piece) => piece.some((byte) => byte >= 0x80))
   const own = pieces[Math.max(0, at)] ?? new Uint8Array()

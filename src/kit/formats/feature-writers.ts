@@ -11,7 +11,6 @@ export interface PlacedRow {
   properties: JsonObject
 }
 
-/** Writes records piece by piece, as text. */
 export interface RowWriter<Row> {
   start(): string
   rows(rows: readonly Row[]): string

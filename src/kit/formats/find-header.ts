@@ -24,7 +24,7 @@ export const findHeader = (rows: readonly TableRow[], expected: ReadonlySet<stri
   return { row: found.row, columns: columnNames(found.cells) }
 }
 
-/** Names compare without case, accents of form and space around. */
+/** Names compare without case, form of accents and surrounding space. */
 export const nameKey = (cell: Cell | undefined): string =>
   shownCell(cell).normalize('NFC').replace(/\s+/g, ' ').trim().toLowerCase()
 
@@ -48,6 +48,6 @@ const columnNames = (cells: readonly Cell[]): string[] => {
   })
 }
 
-/** A remark below a table: alone in its row, behind a blank row, where the table has several columns. */
+/** A remark below a table: alone in its row, after a blank row, where the table has several columns. */
 export const isFootnote = ({ row, cells }: TableRow, before: number, columns: number): boolean =>
   columns > 2 && row > before + 1 && cells.filter((cell) => !isBlank(cell)).length === 1

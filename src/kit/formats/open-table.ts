@@ -9,7 +9,7 @@ export interface OpenTableOptions {
   clock: Pick<Clock, 'after'>
   signal: AbortSignal
   sheet?: string
-  /** Names that columns may have, which tell the header from titles above it. */
+  /** Possible names of columns, which tell the header from titles above it. */
   expected?: readonly string[]
   limits?: TableLimits
   /** Longest time for one answer of the thread. */
@@ -21,7 +21,7 @@ export interface OpenTableOptions {
 const DEADLINE_MS = 120_000
 const HEAP_MB = 512
 
-/** A file in a thread of its own, which reads it without holding up this one. Its opener closes it. */
+/** A file in a thread of its own, which reads it without blocking this one. Its opener closes it. */
 export class OpenTable {
   readonly about: OpenedTable['about']
   readonly columns: readonly string[]
@@ -35,13 +35,13 @@ export class OpenTable {
     this.headerRow = headerRow
   }
 
-  /** Reads all of it once. @throws Failure invalid, too_large */
+  /** Reads the whole file once. @throws Failure invalid, too_large */
   async examine(defaults: ConventionDefaults): Promise<ExaminedTable> {
     const answer = await this.thread.ask({ kind: 'examine', defaults })
     return (answer as { examined: ExaminedTable }).examined
   }
 
-  /** Pages of the rows below a row, by its number; the next page is read while one is worked on. @throws as `examine` */
+  /** Pages of the rows after a row number; the next page is read while one is worked on. @throws as `examine` */
   async *pages(after = 0): AsyncGenerator<TableRow[]> {
     await this.thread.ask({ kind: 'begin', after })
     let coming = this.thread.ask({ kind: 'next' })
@@ -61,7 +61,7 @@ export class OpenTable {
   }
 }
 
-/** Hands a file to a thread and finds its table. @throws Failure invalid, too_large, unsupported_type, whatever the source throws */
+/** Hands a file to a thread and finds its table. @throws Failure invalid, too_large, unsupported_type, and the source's */
 export const openTable = async (source: AsyncIterable<Uint8Array>, options: OpenTableOptions): Promise<OpenTable> => {
   const thread = new TableThread(options)
   try {

@@ -1,6 +1,6 @@
 import type { Cell } from './table-cells.ts'
 
-/** What a number with this format shows. */
+/** Kind of value that a number with this format shows. */
 export type Shown = 'number' | 'date' | 'time' | 'datetime' | { zeros: number }
 
 const DAY_MS = 86_400_000
@@ -10,7 +10,7 @@ const [DATES, TIMES, BOTH] = [
   [22],
 ]
 
-/** By the number of a format that comes with the program. */
+/** By the number of a built-in format. */
 export const shownByNumber = (id: number): Shown =>
   DATES.includes(id) ? 'date' : TIMES.includes(id) ? 'time' : BOTH.includes(id) ? 'datetime' : 'number'
 
@@ -33,7 +33,7 @@ export const numberCell = (value: number, shown: Shown, is1904: boolean): Cell =
   if (typeof shown === 'object')
     return Number.isInteger(value) && value >= 0 ? String(value).padStart(shown.zeros, '0') : value
   if (shown === 'number' || value < 0 || value > 2_958_466) return value
-  // The 1900 system has a 29th of February that never was.
+  // // The 1900 system has a 29th of February that did not exist.
   const days = is1904 ? value + 1_462 : value < 60 ? value + 1 : value
   const ms = Math.round((days - 25_569) * DAY_MS)
   const text = new Date(ms).toISOString().slice(0, -1)

@@ -1,17 +1,17 @@
 /**
- * A cell of a file that was sent. `at` is a date, a time of day, or both, as the sheet shows it: `2026-11-20`, `14:30:00`,
- * `2026-11-20T14:30:00.000`. `fault` is a cell without a value: an error, or a formula that was never worked out.
+ * A cell of a sent file. `at` is a date, a time of day, or both, as the sheet shows it: `2026-11-20`, `14:30:00`,
+ * `2026-11-20T14:30:00.000`. `fault` is a cell without a value: an error, or a formula that was never calculated.
  */
 export type Cell = string | number | boolean | null | { at: string } | { fault: string }
 
-/** A row with something in it. */
+/** A row that is not empty. */
 export interface TableRow {
   /** As a spreadsheet numbers it, from 1. */
   row: number
   cells: Cell[]
 }
 
-/** What a file turned out to be. */
+/** Format of a file and its sheets. */
 export interface TableAbout {
   format: 'csv' | 'xlsx' | 'xls'
   encoding?: string
@@ -23,7 +23,7 @@ export interface TableAbout {
 }
 
 export interface TableLimits {
-  /** Rows with something in them. */
+  /** Maximum of rows that are not empty. */
   rowsMax: number
   columnsMax: number
   cellCharsMax: number
@@ -34,7 +34,7 @@ export interface TableLimits {
 }
 
 export const TABLE_LIMITS: TableLimits = {
-  // What one sheet of a workbook holds: a million records and their header fit.
+  // // Capacity of one sheet of a workbook: a million records and their header fit.
   rowsMax: 1_048_576,
   columnsMax: 1_000,
   cellCharsMax: 32_767,
@@ -42,7 +42,7 @@ export const TABLE_LIMITS: TableLimits = {
   sharedCharsMax: 64 * 1024 * 1024,
 }
 
-/** Why a file cannot be read, for its sender. */
+/** Reason why a file cannot be read, for its sender. */
 export class FileFault extends Error {
   readonly code: 'invalid' | 'too_large' | 'unsupported_type'
 
@@ -55,7 +55,7 @@ export class FileFault extends Error {
 export const isBlank = (cell: Cell | undefined): boolean =>
   cell === undefined || cell === null || (typeof cell === 'string' && cell.trim() === '')
 
-/** What a cell shows, for people. */
+/** The text that a cell shows to people. */
 export const shownCell = (cell: Cell | undefined): string => {
   if (cell === undefined || cell === null) return ''
   if (typeof cell !== 'object') return String(cell)

@@ -9,7 +9,7 @@ export type TableAsked =
   | { kind: 'begin'; after: number }
   | { kind: 'next' }
 
-/** What the file is, and where its table begins. */
+/** Format of the file, and the start of its table. */
 export interface OpenedTable {
   about: TableAbout
   columns: string[]
@@ -17,9 +17,9 @@ export interface OpenedTable {
   headerRow: number
 }
 
-/** What all rows together say. */
+/** Findings over all rows together. */
 export interface ExaminedTable {
-  /** How many rows there are below the header. */
+  /** Number of rows below the header. */
   rows: number
   conventions: Convention[]
 }

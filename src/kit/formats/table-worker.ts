@@ -105,7 +105,7 @@ const aboutBook = (format: 'xlsx' | 'xls', sheets: readonly NamedSheet[], sheet:
   sheet,
 })
 
-/** The one that is asked for, also a hidden one; else the first that is shown. */
+/** The requested sheet, also a hidden one; else the first visible one. */
 const sheetOf = <Sheet extends NamedSheet>(sheets: readonly Sheet[], asked: string | undefined): Sheet => {
   if (asked === undefined) return sheets.find(({ isHidden }) => !isHidden) ?? sheets[0]
   const found = sheets.find(({ name }) => name === asked) ?? sheets.find(({ name }) => nameKey(name) === nameKey(asked))

@@ -1,15 +1,15 @@
 import type { Json } from '../../kernel/json.ts'
 
-/** What a cell of a written table holds. A `Date` is a moment. */
+/** Value of a cell of a written table. A `Date` is a moment. */
 export type WrittenCell = string | number | boolean | Date | null | undefined
 
-/** A table that is written row by row, as text or bytes. What it holds is bounded, however many rows come. */
+/** A table that is written row by row, as text or bytes. Its memory is bounded, however many rows come. */
 export interface TableWriter {
-  /** Before the first row. */
+  /** Called before the first row. */
   start(): Promise<Uint8Array | string> | Uint8Array | string
   rows(rows: readonly (readonly WrittenCell[])[]): Promise<Uint8Array | string> | Uint8Array | string
   end(): Promise<Uint8Array | string> | Uint8Array | string
-  /** After the end, or where it is given up before. */
+  /** Called after the end, or where the table is abandoned before. */
   close?(): void
 }
 

@@ -5,7 +5,7 @@ import { type Cell, FileFault, type TableLimits, type TableRow } from './table-c
 
 set_cptable(codePages)
 
-/** A workbook of Excel 97 to 2003. It is read as a whole: the memory of the thread that does it must be bounded. */
+/** A workbook of Excel 97 to 2003. It is read as a whole: the memory of its thread must be bounded. */
 export class XlsReader {
   readonly sheets: readonly { name: string; isHidden: boolean }[]
   private readonly book: WorkBook

@@ -271,7 +271,7 @@ const parseAll = async (zip: ZipReader, part: string, handlers: Handlers): Promi
   for await (const _piece of parsed(zip, part, handlers));
 }
 
-/** Parses a part piece by piece. Documents with a type of their own are refused: no entity is ever expanded. */
+/** Parses a part piece by piece. Documents with a DOCTYPE are refused: no entity is ever expanded. */
 async function* parsed(zip: ZipReader, part: string, handlers: Handlers): AsyncGenerator<void> {
   const parser = new SaxesParser({ position: false })
   const decoder = new TextDecoder('utf-8')

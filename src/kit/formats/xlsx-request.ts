@@ -9,5 +9,5 @@ export type XlsxAsked = { book: number } & (
   | { kind: 'close' }
 )
 
-/** Bytes of the workbook that are ready, or why there are none. Nothing is answered to `close`. */
+/** Available bytes of the workbook, or the error. Nothing is answered to `close`. */
 export type XlsxAnswer = { book: number } & ({ bytes: Uint8Array } | { error: unknown })

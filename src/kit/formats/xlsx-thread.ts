@@ -4,8 +4,8 @@ import type { XlsxAnswer, XlsxAsked } from './xlsx-request.ts'
 import type { XlsxOptions } from './xlsx-writer.ts'
 
 /**
- * A workbook that is written in a thread: to load the package alone would keep this one for 0.25 s. All workbooks share the
- * thread, which begins with the first of them.
+ * A workbook that is written in a thread: loading the package alone would block this one for 0.25 s. All workbooks
+ * share the thread, which starts with the first of them.
  */
 export const xlsxInThread = (options: XlsxOptions): TableWriter => {
   const book = nextBook++

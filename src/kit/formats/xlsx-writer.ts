@@ -11,7 +11,7 @@ export interface XlsxOptions {
   timeZone?: string
 }
 
-/** What one sheet holds, its header included. */
+/** Capacity of one sheet, its header included. */
 const SHEET_ROWS_MAX = 1_048_576
 const CELL_CHARS_MAX = 32_767
 const NAME_CHARS_MAX = 25
@@ -22,7 +22,7 @@ const TIME_FORMAT = 'yyyy-mm-dd hh:mm:ss'
 const TEXT_FORMAT = '@'
 const LEVEL = 4
 
-/** A workbook, made as it is sent, by the thread that is for it; rows beyond what a sheet holds go on in a further one. All texts are text, whatever they begin with. */
+/** A workbook, written by its thread as it is sent; rows beyond one sheet go on in a further one. Texts stay texts. */
 export const xlsxWriter = ({ header, sheet, timeZone = 'UTC' }: XlsxOptions, rowsMax = SHEET_ROWS_MAX): TableWriter => {
   const zone = new ZonedTime(timeZone)
   const sink = new Sink()
@@ -69,14 +69,14 @@ export const xlsxWriter = ({ header, sheet, timeZone = 'UTC' }: XlsxOptions, row
   }
 }
 
-/** The package is loaded by the first workbook: half of its modules are of the time before Node had them, and take 0.25 s. */
+/** Loaded by the first workbook: half of the package's modules date from before Node had them, and take 0.25 s. */
 const openBook = async (stream: Writable): Promise<exceljs.stream.xlsx.WorkbookWriter> => {
   const { default: library } = await import('exceljs')
   const zip = { zlib: { level: LEVEL } }
   return new library.stream.xlsx.WorkbookWriter({ stream, useStyles: true, useSharedStrings: false, zip })
 }
 
-/** Keeps what the workbook has ready until it is sent. */
+/** Keeps the available output of the workbook until it is sent. */
 class Sink extends Writable {
   private ready: Buffer[] = []
 
@@ -112,12 +112,12 @@ const writeCell = (row: exceljs.Row, column: number, value: WrittenCell, zone: Z
   cell.numFmt = TEXT_FORMAT
 }
 
-/** The package writes plain texts as results of formulas, whose entities some readers decode twice and whose ends they trim. */
+/** The package writes plain texts as results of formulas: some readers decode entities in them twice or trim them. */
 const READ_TWICE = /&|_x[0-9a-fA-F]{4}_|^\s|\s$/
 
 const NEEDS_CARE = /\r|_x[0-9a-fA-F]{4}_|[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/
 
-/** Text as a cell holds it; what XML has no way to say is left out. */
+/** Text as a cell holds it; characters that XML cannot express are left out. */
 const plainText = (text: string): string => {
   if (!NEEDS_CARE.test(text)) return text
   return text

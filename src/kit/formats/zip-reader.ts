@@ -18,7 +18,7 @@ const DEFLATED = 8
 const ENTRIES_MAX = 10_000
 const CHUNK_BYTES = 64 * 1024
 
-/** The entries of a zip file that is in memory. What they unpack to is counted as it comes, whatever the file says. */
+/** The entries of a zip file in memory. The unpacked size is counted during unpacking, whatever the file declares. */
 export class ZipReader {
   private readonly bytes: Buffer
   private readonly entries: ReadonlyMap<string, Entry>
@@ -36,7 +36,7 @@ export class ZipReader {
     return this.entries.has(name)
   }
 
-  /** The bytes of an entry, as they are unpacked. @throws FileFault */
+  /** The unpacked bytes of an entry, piece by piece. @throws FileFault */
   async *read(name: string): AsyncGenerator<Buffer> {
     const entry = this.entries.get(name)
     if (entry === undefined) throw broken()

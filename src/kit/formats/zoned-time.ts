@@ -3,7 +3,7 @@ import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
 const QUARTER_MS = 900_000
 const CACHED_MAX = 100_000
 
-/** A time zone, asked often: the answer of a quarter of an hour is remembered, within which no zone changes. */
+/** A time zone for frequent questions: the offset is kept for a quarter of an hour, within which no zone changes. */
 export class ZonedTime {
   private readonly timeZone: string
   private readonly offsets = new Map<number, number>()
@@ -26,7 +26,7 @@ export class ZonedTime {
     return offset
   }
 
-  /** The moment of a local time, given as if it were UTC. One that comes twice is the first, one in a gap the first after it. */
+  /** The moment of a local time, given as if it were UTC: the first if it comes twice, the end of the gap in one. */
   momentOf(localMs: number): number {
     const [before, after] = [this.offsetAt(localMs - 86_400_000), this.offsetAt(localMs + 86_400_000)]
     const early = localMs - Math.max(before, after)

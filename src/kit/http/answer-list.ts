@@ -21,13 +21,13 @@ import type { PageTexts } from './page-texts.ts'
 import { fingerprintOf, openCursor, sealCursor } from './question-cursor.ts'
 import type { Reply } from './route.ts'
 
-/** What rows must be beside the filters that a shape declares. */
+/** Conditions on rows beside the filters that a shape declares. */
 export interface ListConditions {
-  /** On the field of a filter it counts instead. */
+  /** Replaces a filter on the same field. */
   where?: Find['where']
   every?: Find['every']
   ranges?: Find['ranges']
-  /** What no index has: such a list is walked. */
+  /** Condition that no index covers: such a list is walked. */
   keep?(row: Row): boolean
 }
 
@@ -40,10 +40,10 @@ export interface ListRequest extends ListConditions {
   path: string
   /** Adds members known only at answer time, to many rows at once. */
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
-  /** In place of `present`, where what is shown of a row follows from the row, `fields` and `view` alone. */
+  /** Replaces `present` where the shown row depends on the row, `fields` and `view` alone. */
   texts?: { kept: PageTexts; view: string; show(row: Row): Row }
   range?: Find['range']
-  /** In place of the words of `q`. */
+  /** Replaces the words of `q`. */
   words?: Find['words']
   /** The order of a list that cannot be sorted otherwise. */
   sort?: Find['sort']
@@ -51,22 +51,22 @@ export interface ListRequest extends ListConditions {
   isCounted?: boolean
 }
 
-/** Rows of one answer, and where the next one goes on. */
+/** Rows of one answer, and the start of the next one. */
 interface Page {
   rows: readonly Row[]
-  /** As they were found. */
+  /** The rows as they were found. */
   stored: readonly StoredRow[]
   total: number | undefined
   /** Null at the end. */
   next: string | null
 }
 
-/** `stored` is the row as it was found, where `row` is what is answered of it. */
+/** `stored` is the row as it was found, where `row` is its answered form. */
 type Keep = (row: Row, stored?: Row) => boolean
 
 const EMPTY: Page = { rows: [], stored: [], total: 0, next: null }
 
-/** Answers a page of a table as section 1 of the API's conventions says. */
+/** Answers a page of a table according to section 1 of the API's conventions. */
 export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
   const { query, path } = request
   const limit =
@@ -132,9 +132,9 @@ const pageOf = async (
 }
 
 /**
- * No index has what `keep` looks at (a status changes by time alone): all rows that match the rest are walked in the order
- * asked for. The place is that of the last row that was answered, so that none is passed over whose members stay, with
- * the total that the first page counted.
+ * No index covers the members that `keep` looks at (a status changes by time alone): all rows that match the rest are
+ * walked in the requested order. The place is that of the last answered row, so that no row is skipped whose members
+ * stay, with the total that the first page counted.
  */
 const walk = async (
   shape: ListShape,
@@ -163,10 +163,10 @@ const walk = async (
   return { rows, stored: [], total, next: `${total}:${next}` }
 }
 
-/** What the query and the caller's sight ask of rows. */
+/** Conditions of the query and of the caller's sight on rows. */
 type Asking = Pick<ListRequest, 'caller' | 'query' | 'where' | 'every' | 'keep' | 'range' | 'ranges' | 'words'>
 
-/** The rows that a list would have: the question to the table, and further conditions on them. Undefined for none. */
+/** The rows of a list: the question to the table, and further conditions on them. Undefined for none. */
 export const rowsAsked = (
   shape: ListShape,
   asking: Asking,
@@ -220,7 +220,7 @@ const whereOf = (shape: ListShape, { caller, query, where }: Asking): Find['wher
   return conditions
 }
 
-/** Conditions on a row that the table cannot answer; undefined where nothing is left. */
+/** Conditions on a row that the table cannot answer; undefined for none. */
 const keepOf = (shape: ListShape, request: Asking): Keep | undefined => {
   const { query, caller } = request
   const asked = (shape.computed ?? []).filter((name) => query[name] !== undefined)
@@ -234,7 +234,7 @@ const keepOf = (shape: ListShape, request: Asking): Keep | undefined => {
     (!isSearchWider || hasWords(shape, withoutPersonal(caller, shape.personal, row), query.q ?? ''))
 }
 
-/** The index of words has personal fields too: callers that may not see them find a row only by what is shown. */
+/** The index of words has personal fields too: callers that may not see them find a row only by its visible fields. */
 const hasWords = ({ table, members }: ListShape, row: Row, q: string): boolean => {
   const words = wordsOfRow(
     row,
@@ -243,7 +243,7 @@ const hasWords = ({ table, members }: ListShape, row: Row, q: string): boolean =
   return wordsOf(q).every((asked) => words.some((word) => word.startsWith(asked)))
 }
 
-/** The question, not the caller's view: that can change while a list is walked. */
+/** The question without the caller's view, which can change while a list is walked. */
 const askedOf = ({
   limit: _limit,
   page: _page,

@@ -10,14 +10,14 @@ interface Asking {
   every?: Find['every']
 }
 
-/** What one filter asks for. */
+/** Condition that one filter expresses. */
 export interface Asked {
   where: NonNullable<Find['where']>
   /** Member of the row. */
   field: string
-  /** Rows without it, or with an empty list, are meant too. */
+  /** Rows without it, or with an empty list, match too. */
   isAbsent: boolean
-  /** They alone are. */
+  /** Only those rows match. */
   isAbsentOnly: boolean
 }
 
@@ -51,7 +51,7 @@ export const withAbsent = (shape: ListShape, request: Asking): Find['every'] => 
     : { ...request.every, [shape.absent.field]: fields }
 }
 
-/** Whether a row lacks it, or has one of its values. */
+/** Whether a row lacks the field, or has one of its values. */
 export const hasAny = (row: Row, { where, field }: Asked): boolean => {
   const own = [row[field] ?? []].flat()
   return own.length === 0 || own.some((value) => [where[field]].flat().includes(value as string))

@@ -8,7 +8,7 @@ export const BBOX_PARAMETER: JsonSchema = {
   description: 'west,south,east,north in degrees; west beyond east crosses the antimeridian.',
 }
 
-/** The box that a `bbox` parameter says. @throws Failure invalid */
+/** The box of a `bbox` parameter. @throws Failure invalid */
 export const boxParameter = (text: string): Box => {
   const degrees = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
   const [west, south, east, north] = degrees

@@ -12,7 +12,7 @@ export const CLOSE = {
   restart: 1012,
 } as const
 
-/** What each close code tells a client, for the documentation. */
+/** Meaning of each close code for a client, for the documentation. */
 export const CLOSE_MEANINGS: { [name in keyof typeof CLOSE]: string } = {
   badMessage:
     'A message that is no JSON or no valid binary frame, has no known `type`, whose `points` are no list, or whose `seq` does not rise. Do not send it again.',
@@ -29,9 +29,9 @@ export const CLOSE_MEANINGS: { [name in keyof typeof CLOSE]: string } = {
 
 /** One WebSocket, as a channel sees it. The ingress has authenticated it already. */
 export interface ChannelSocket {
-  /** Text is sent as it is; answers the bytes that wait in the socket's buffer after it (0: all is with the kernel). */
+  /** Text is sent as it is; answers the bytes waiting in the socket's buffer after it (0: the kernel has all). */
   send(text: string): number
-  /** Bytes that wait in the socket's buffer. */
+  /** Bytes waiting in the socket's buffer. */
   bufferedBytes(): number
   close(code: number, reason: string): void
   /** The client's address. */
@@ -44,7 +44,7 @@ export interface ChannelConnection {
   message(data: ArrayBuffer, isBinary: boolean): void
   /** The socket's buffer has emptied (or fallen). */
   drain(): void
-  /** The caller was looked up anew (token renewed, role or hubs changed). */
+  /** The caller was looked up again (token renewed, role or hubs changed). */
   reauthorized(caller: Caller): void
   /** The socket is gone; called exactly once. */
   closed(): void
@@ -53,7 +53,7 @@ export interface ChannelConnection {
 export interface Channel {
   /** Below /api/v3, such as `/ingest`. */
   path: string
-  /** Which credentials may open it; another one is closed with 4403. */
+  /** Credentials that may open it; another one is closed with 4403. */
   accepts: readonly CredentialKind[]
   open(socket: ChannelSocket, caller: Caller): ChannelConnection
 }

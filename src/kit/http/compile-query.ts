@@ -16,10 +16,10 @@ const addressesAjv = (): Ajv2020 => {
   return ajv
 }
 
-/** For what stands in addresses, where everything is a text. */
+/** For values in addresses, where everything is a text. */
 export const addresses = addressesAjv()
 
-/** Unknown parameters are faults, whatever the schema says about them, unless it has patterns for their names. */
+/** Unknown parameters are faults, even if the schema allows them, unless it has patterns for their names. */
 export const compileQuery = (schema: JsonSchema = {}): Check => {
   const errorsOf = whenNeeded(addresses, { type: 'object', additionalProperties: false, ...schema })
   const several = Object.entries((schema.properties ?? {}) as { [name: string]: JsonSchema })
@@ -42,7 +42,7 @@ const ofParameter = ({ path, message }: FieldError): FieldError => ({
   message,
 })
 
-/** `1e400` is coerced to a number that no bound is compared with. */
+/** `1e400` is coerced to a number that is compared with no bound. */
 const infinite = (parameters: object): FieldError[] =>
   Object.entries(parameters).flatMap(([name, value]) =>
     Math.abs(value) === Number.POSITIVE_INFINITY ? [{ path: `/${name}`, message: 'must be a finite number' }] : [],

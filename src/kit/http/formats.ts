@@ -11,8 +11,8 @@ const addStandardFormats = addFormatsModule as unknown as (
 ) => void
 
 /**
- * What schemas say beyond the standard. `x-text` holds a text to what its kind may hold (kernel/text.ts) and brings it, in
- * place, into the form in which it is kept; `x-names` does so with the names of an object; `x-commas` says that a query may send an array as one text with commas. The formats are those that schemas may name: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
+ * Keywords and formats beyond the standard. `x-text` limits a text to its kind (kernel/text.ts) and normalizes it in place; `x-names` does so with the names of an object; `x-commas` lets a
+ * query send an array as one text with commas. Formats: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
  */
 export const addFormats = (ajv: Ajv2020): void => {
   ajv.addKeyword('example')
@@ -38,7 +38,7 @@ const checkText: SchemaValidateFunction = (kind: TextKind, text: string, _schema
   return true
 }
 
-/** The names of an object; they are brought into their form where the value is kept. */
+/** The names of an object; they are normalized where the value is kept. */
 const checkNames: SchemaValidateFunction = (kind: TextKind, named: object): boolean => {
   const faults = Object.keys(named).map((name) => textFault(name, kind))
   const message = faults.find((fault) => fault !== undefined)
@@ -61,7 +61,7 @@ const isDateTime = (value: string): boolean => {
 const CURRENCIES: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' })
 
-/** A tag whose language has a name: the form alone would let `xx` pass. */
+/** A tag whose language has a name: by its form alone `xx` would pass. */
 const isLanguage = (tag: string): boolean => {
   try {
     return LANGUAGES.of(new Intl.Locale(tag).language) !== undefined

@@ -1,8 +1,8 @@
-/** What an answer that is made piece by piece begins with, and the rest of it. */
+/** Beginning of an answer that is made piece by piece, and the rest of it. */
 export interface HeldPage {
   /** Cursor of the next page, where the answer is small enough to be held until its end; else null. */
   nextCursor: string | null
-  /** To be read to its end, or ended by `return`: that ends what makes it too. */
+  /** Read it to its end, or end it by `return`, which ends its source too. */
   body: AsyncIterable<Uint8Array>
 }
 
@@ -10,8 +10,8 @@ export interface HeldPage {
 export const PAGE_BYTES = 2 * 1024 * 1024
 
 /**
- * Reads the first chunk and up to `bytesMax` of further ones, so that what fails at once fails here, and a small page is
- * known whole. The chunks return the cursor of the next page. The signal ends them also where nobody reads on.
+ * Reads the first chunk and up to `bytesMax` of further ones, so that an immediate failure occurs here, and a small
+ * page is known whole. The chunks return the cursor of the next page. The signal ends them also where nobody reads on.
  */
 export const holdPage = async (
   chunks: AsyncGenerator<Uint8Array, string | null>,

@@ -3,7 +3,7 @@ import { nextLink } from './next-link.ts'
 import { FEATURE_COLLECTION } from './geojson-schema.ts'
 import type { Answer, Reply } from './route.ts'
 
-/** What points and transitions are answered in. */
+/** Formats in which points and transitions are answered. */
 export type HistoryFormat = 'json' | 'geojson' | 'gpx' | 'csv' | 'ndjson' | 'parquet'
 
 interface ServedFormat {
@@ -12,7 +12,6 @@ interface ServedFormat {
   fileExtension: string
 }
 
-/** How each format is served. */
 export const HISTORY_FORMATS: { [format in HistoryFormat]: ServedFormat } = {
   json: { contentType: 'application/json', fileExtension: 'json' },
   geojson: { contentType: 'application/geo+json', fileExtension: 'geojson' },

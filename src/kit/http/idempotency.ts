@@ -9,9 +9,9 @@ import { KEPT_MS, markOf, readMark, RECALLED, type RecalledRow } from './request
 
 const IDEMPOTENCY_TABLE: TableDeclaration = { name: 'idempotency', version: 1, lives: 'row' }
 
-/** How long a token that its own call revoked may read that call's answer. */
+/** Time for which a token that its own call revoked may read that call's answer. */
 const REVOKED_TOKEN_MS = 10 * 60_000
-/** A run of another node without a sign of life for this long has crashed: the same request may run again. */
+/** Silence after which a run of another node counts as crashed: the same request may run again. */
 const CRASHED_AFTER_MS = 60_000
 const SIGN_OF_LIFE_MS = 20_000
 const ANSWER_BYTES_MAX = 512 * 1024
@@ -24,7 +24,7 @@ export interface IdempotentRequest {
   /** Such as `user:<organization>:<user>` or `address:<address>`. */
   caller: string
   operationId: string
-  /** All that makes the request this one: parameters of path and query, and the body. */
+  /** Content of the request: parameters of path and query, and the body. */
   fingerprint: string
 }
 
@@ -41,11 +41,11 @@ export interface Run {
   now: number
   /** Whether it ran before, and may have done something. */
   isRepeat: boolean
-  /** Goes into the metadata of every event of the run, so that the log knows the request again. */
+  /** Goes into the metadata of every event of the run, so that the log recognizes the request. */
   mark: string
   /** Keeps the answer. With `revokedToken` that token may read it for ten minutes too. */
   done(answer: KeptAnswer, revokedToken?: string): Promise<void>
-  /** Nothing is kept but ids and time: a repeat runs again. For failures that pass, and for answers that cannot be kept. */
+  /** Keeps only ids and time: a repeat runs again. For temporary failures, and for answers that cannot be kept. */
   open(): Promise<void>
 }
 
@@ -59,7 +59,7 @@ interface KeptRow {
   /** Last sign of life of the run. */
   aliveAt: number
   state: 'running' | 'open' | 'done'
-  /** Counts the runs; the caller that makes the row of the next attempt may run it. */
+  /** Number of the run; the caller that makes the row of the next attempt may run it. */
   attempt: number
   /** The sealed answer of a `done` one. */
   answer?: string
@@ -80,7 +80,7 @@ interface TokenRow {
 export interface IdempotencyOptions {
   tables: TableStore
   keyring: Keyring
-  /** This process: requests that an earlier one of the same node began run again at once. */
+  /** This process: requests begun by an earlier one of the same node run again at once. */
   life: Life
   clock: Clock
   logger: Logger
@@ -94,14 +94,14 @@ export class Idempotency {
     this.options = options
   }
 
-  /** To be called once before use. */
+  /** Call it once before use. */
   async declare(): Promise<void> {
     for (const table of [IDEMPOTENCY_TABLE, { ...RECALLED, isProjected: true }])
       await this.options.tables.declare(table)
   }
 
   /**
-   * Answers what the first request was answered, or the right to run.
+   * Answers the first request's answer, or the right to run.
    * @throws Failure `in_progress` while another run is under way, `key_reused` for another body, `engine_down`.
    */
   async begin(request: IdempotentRequest): Promise<KeptAnswer | Run> {
@@ -143,7 +143,7 @@ export class Idempotency {
     return this.open(row.answer)
   }
 
-  /** Whether the request was begun, lately, and has no answer: its caller's token may be revoked since. */
+  /** Whether the request was begun lately and has no answer: its caller's token may have been revoked since. */
   async isBegun(request: IdempotentRequest): Promise<boolean> {
     const id = this.idOf(`${request.caller}|${request.operationId}|${request.key}`)
     const row = await this.options.tables.get<KeptRow>(IDEMPOTENCY_TABLE.name, NO_ORGANIZATION, id)
@@ -163,8 +163,8 @@ export class Idempotency {
   }
 
   /**
-   * The row with the time and the seed of the first run, where the log tells of one: the tables may have forgotten it.
-   * @throws Failure `key_reused`, `engine_down` while what the log tells is being read.
+   * The row with the time and the seed of the first run, if the log has one: the tables may have forgotten it.
+   * @throws Failure `key_reused`, `engine_down` while the recalled requests are being read.
    */
   private async asFirst(id: string, row: KeptRow): Promise<KeptRow> {
     const { tables } = this.options
@@ -188,7 +188,7 @@ export class Idempotency {
         expiresAt: clock.now() + CRASHED_AFTER_MS,
       }
       const other = await tables.putIfAbsent<ClaimRow>(claim)
-      // Killed between its claim and its row: the attempt after that one is free.
+      // // Killed between its claim and its row: the attempt after that one is free.
       if (other !== undefined && isEarlier(other.life, life)) continue
       if (other !== undefined) throw underWay()
       const row: KeptRow = { ...kept, state: 'running', attempt, life, aliveAt: clock.now() }
@@ -225,7 +225,7 @@ export class Idempotency {
     }
   }
 
-  /** Marks a long run alive now and then; answers what ends that. */
+  /** Marks a long run alive now and then; answers a function that ends that. */
   private beat(id: string, row: KeptRow): () => Promise<void> {
     const { clock, logger } = this.options
     let marking = Promise.resolve()
@@ -265,7 +265,7 @@ export class Idempotency {
     return JSON.parse(this.options.keyring.decrypt(PURPOSE, sealed)) as KeptAnswer
   }
 
-  /** Follows from what the log knows of a request, and from the keyring, which nobody else has. */
+  /** Derived from the logged mark of a request, and from the keyring, which nobody else has. */
   private seedOf(id: string, startedAt: number): string {
     return this.idOf(`seed|${id}|${startedAt}`)
   }

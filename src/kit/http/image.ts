@@ -1,7 +1,7 @@
 import { imageSize } from 'image-size'
 import { Failure } from '../../kernel/errors.ts'
 
-/** Content types by the ending that files of them get. */
+/** Content types by file extension. */
 export const IMAGE_TYPES: { readonly [ending: string]: string } = {
   png: 'image/png',
   jpg: 'image/jpeg',
@@ -12,7 +12,7 @@ export const IMAGE_TYPES: { readonly [ending: string]: string } = {
 const SIDE_PIXELS_MAX = 8_192
 
 /**
- * What kind of picture the bytes are, whatever their sender calls them: an ending of `IMAGE_TYPES`.
+ * The type of a picture by its bytes, whatever the sender declares: an extension of `IMAGE_TYPES`.
  * @throws Failure unsupported_type
  */
 export const imageEnding = (bytes: Uint8Array): string => {
@@ -27,7 +27,7 @@ const measured = (bytes: Uint8Array): ReturnType<typeof imageSize> => {
   try {
     return imageSize(bytes)
   } catch {
-    // No picture that the library knows, or one that ends too early.
+    // // Not a picture that the library knows, or one that is cut short.
     throw unsupported()
   }
 }

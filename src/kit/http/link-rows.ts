@@ -1,7 +1,7 @@
 import type { Row } from '../../kernel/table.ts'
 import type { Rows } from '../consumers/projection.ts'
 
-/** An array field (declared `equality`) of a table in which rows keep who names them. */
+/** An array field (declared `equality`) of a table, in which rows keep the ids that name them. */
 export interface LinkField {
   table: string
   scope: string

@@ -18,9 +18,9 @@ export const OFFSET_MAX = 100_000
 
 /** Rows of a hub that only some of its users see. */
 export interface Audience {
-  /** An indexed field of the row: the names of those whose it is. */
+  /** An indexed field of the row: the names of those to whom it belongs. */
   field: string
-  /** Names under which rows are the caller's; undefined for callers who see all. */
+  /** Names under which rows belong to the caller; undefined for callers who see all. */
   keys(caller: UserCaller): readonly string[] | undefined
 }
 
@@ -38,28 +38,28 @@ export interface Absent {
 
 export interface ListShape extends Sight {
   table: TableDeclaration
-  /** Every member that a row may have: what `fields` may name, and all that is ever answered. */
+  /** Every member that a row may have: the names for `fields`, and all members ever answered. */
   members: readonly string[]
   /** Schemas of the filters by name. */
   filters: { [name: string]: JsonSchema }
   /** Schemas of further parameters, by patterns of their names; their conditions are made elsewhere. */
   patterns?: { [pattern: string]: JsonSchema }
-  /** What a filter means where it is no equality with the field of its name. */
+  /** Meaning of a filter that is not equality with the field of its name. */
   conditions?: { [name: string]: (value: Json, caller: UserCaller) => NonNullable<Find['where']> }
   /** Filters that take several values, of which a row has any; their argument, and their conditions, is an array. */
   several?: readonly string[]
-  /** The indexed field of a row that names which of these members it lacks, or has empty; others are looked for row by row. */
+  /** The indexed field that names which of these members a row lacks, or has empty; others are checked by row. */
   absent?: Absent
   /** Filters on members that no index has, since they are known at answer time only: such a list is walked. */
   computed?: readonly string[]
   /** Fields that `sortBy` may name. */
   sortable: readonly string[]
-  /** Fields of the table of those that are called otherwise there. */
+  /** Fields of the table whose names differ from those of `sortBy`. */
   sorts?: { [name: string]: string }
   searchable: boolean
   /** A member that is an object: `fields` may choose of it as `<member>.<name>`. */
   inner?: string
-  /** Which of its members are for the person alone whose record a row is. */
+  /** Members that only the person may see whose record a row is. */
   personal?: Personal
 }
 
@@ -95,16 +95,16 @@ export const FIELDS_QUERY: JsonSchema = {
   additionalProperties: false,
 }
 
-/** What asks for rows that lack a member, or have it empty. */
+/** Value of a filter for rows that lack a member, or have it empty. */
 export const ABSENT_VALUE = 'null'
 
-/** Values that no comma is in may be sent as one text. */
+/** Values that contain no comma may be sent as one text. */
 const takesCommas = ({ format, enum: choices, 'x-commas': commas }: JsonSchema): boolean =>
   format === 'uuid' ||
   commas === true ||
   (choices as unknown[] | undefined)?.every((one) => !String(one).includes(',')) === true
 
-/** The schema of a filter that takes several values; `null` is none where every row has the field. */
+/** The schema of a filter that takes several values; `null` is not allowed where every row has the field. */
 export const severalOf = (
   name: string,
   { description, ...one }: JsonSchema,
@@ -166,8 +166,8 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
 })
 
 /**
- * The only way a row reaches a caller: personal fields are removed, then what `fields` leaves out; nothing that is no
- * member is ever shown.
+ * The only way a row reaches a caller: personal fields are removed, then those that `fields` leaves out; only declared
+ * members are ever shown.
  * @throws Failure invalid for a name that no row has, forbidden for a hidden one.
  */
 export const shownRow = (
@@ -216,7 +216,7 @@ const choosingAll = (members: readonly string[]): ((row: Row) => Row) => {
 export const wantsField = (fields: string | undefined, member: string): boolean =>
   fields === undefined || fields.split(',').some((name) => name.trim() === member)
 
-/** Picks what `fields` names, and the id; @throws Failure invalid for a name that no row has. */
+/** Picks the members that `fields` names, and the id; @throws Failure invalid for a name that no row has. */
 export const chooseFields = (
   members: readonly string[],
   fields: string | undefined,
@@ -244,14 +244,14 @@ export const chosenFields = (
   return [...new Set([id, ...names])]
 }
 
-/** Whether the caller sees a row. `limitsOf` says the same of a list. */
+/** Whether the caller sees a row. `limitsOf` is the same for a list. */
 export const seesRow = (caller: UserCaller, row: Row, { hubField, audience }: Sight): boolean => {
   if (hubField !== undefined && !seesHubs(caller, valuesOf(row, hubField))) return false
   const keys = audience?.keys(caller)
   return keys === undefined || valuesOf(row, audience?.field ?? '').some((value) => keys.includes(value))
 }
 
-/** Fields that one of the values must be in for the caller to see a row. */
+/** Fields, each with the values of which a row that the caller may see has one. */
 export const limitsOf = (caller: UserCaller, { hubField, audience }: Sight): [string, readonly string[]][] => {
   const keys = audience?.keys(caller)
   return [

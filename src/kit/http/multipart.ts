@@ -4,9 +4,9 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 export interface UploadedFile {
   /** Name of the form's field. */
   field: string
-  /** As the client called it, without a path. */
+  /** As the client named it, without a path. */
   name: string
-  /** As the client says; what it is, the bytes say. */
+  /** As the client declares it; the bytes tell the real type. */
   contentType: string
   bytes: Buffer
 }
@@ -74,7 +74,7 @@ export const openForm = (contentType: string | undefined, { fields, files, fileB
       limits: {
         fieldSize: FIELD_BYTES_MAX,
         fileSize: fileBytesMax,
-        // One more each, so that the one too many is named.
+        // // One more each, so that the first excess one is named.
         fields: fields.length + 1,
         files: filesMax + 1,
         parts: fields.length + filesMax + 2,

@@ -5,8 +5,8 @@ import { Failure } from '../../kernel/errors.ts'
 export const OWN_OPEN_MAX = 48
 
 /**
- * The history for answers that are streamed to clients, each query about one `organization`: an organization whose clients
- * do not read keeps neither others nor the service itself from the history.
+ * The history for answers that are streamed to clients, each query about one `organization`: an organization whose
+ * clients do not read blocks neither others nor the service itself.
  */
 export const ownShares = (history: HistoryReader): HistoryReader => {
   const open = new Map<string, number>()

@@ -6,8 +6,8 @@ export const UUID: JsonSchema = { type: 'string', format: 'uuid' }
 export const DATE_TIME: JsonSchema = { type: 'string', format: 'date-time' }
 
 /**
- * The schema of an object that is answered whole: every member is there but the `optional` ones. With `?fields=` only those
- * that were asked for are. The title names it in the documentation.
+ * The schema of an object that is answered whole: every member is present but the `optional` ones. With `?fields=` only
+ * the requested ones are. The title names it in the documentation.
  */
 export const answered = (
   title: string | undefined,
@@ -20,14 +20,14 @@ export const answered = (
   required: Object.keys(properties).filter((name) => !optional.includes(name)),
 })
 
-/** What stands beside the `data` of a page. */
+/** Members beside the `data` of a page. */
 export const PAGE_MEMBERS: { [name: string]: JsonSchema } = {
   page: { type: ['integer', 'null'], description: 'From 1; null where the page was asked for by `cursor`.' },
   limit: { type: 'integer', description: 'The limit in force.' },
   nextCursor: { type: ['string', 'null'], description: 'For `cursor`; null on the last page.' },
 }
 
-/** The same of a page of a stream, which is walked by cursor alone. */
+/** The same for a page of a stream, which is walked by cursor alone. */
 export const STREAM_PAGE_MEMBERS: { [name: string]: JsonSchema } = {
   page: { type: 'null', description: 'These are walked by cursor.' },
   limit: { type: 'integer', description: 'The limit in force.' },
@@ -55,7 +55,7 @@ export const pageAnswer = (description: string, title: string, row: JsonSchema, 
   example: { status: true, data: [example], total: 1, page: 1, limit: 20, nextCursor: null },
 })
 
-/** The same of rows that are not counted. */
+/** The same for rows that are not counted. */
 export const uncountedPageAnswer = (description: string, title: string, row: JsonSchema, example: unknown): Answer => ({
   description,
   schema: { title, ...envelope({ data: { type: 'array', items: row }, ...PAGE_MEMBERS }) },

@@ -1,11 +1,11 @@
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 
-/** Views in which each row and page is kept; more begin anew. */
+/** Views in which each row and page is kept; further ones start over. */
 const VIEWS_MAX = 4
 /** Size of all texts together; up to twice as much is kept. */
 const TEXTS_BYTES = 32 * 1024 * 1024
-/** What a text takes beside its characters and the name of its view: heads of objects, and its share of the map. */
+/** Memory of a text beside its characters and the name of its view: heads of objects, and its share of the map. */
 const TEXT_BYTES = 300
 const TWO_BYTES = /[^\0-\xff]/
 const encoder = new TextEncoder()
@@ -33,10 +33,7 @@ export class PageTexts {
     )
   }
 
-  /**
-   * The JSON of all rows of a page, an array. `view` names how rows are shown: two that show a row differently have
-   * different names.
-   */
+  /** The JSON of all rows of a page, an array. `view` names the way rows are shown: two ways have different names. */
   ofPage(page: readonly { row: Row }[], view: string, show: (row: Row) => Row): Uint8Array {
     return this.keeping(page, view, () => {
       const texts = page.map(({ row }) => this.keeping(row, view, () => JSON.stringify(show(row))))

@@ -22,7 +22,7 @@ const TYPES: { [type in ParquetColumn['type']]: Partial<SchemaElement> } = {
   number: { type: 'DOUBLE' },
 }
 
-/** Makes a Parquet file of rows as they come; only the rows of a row group are held, and where the groups stand. */
+/** Makes a Parquet file of rows as they come; it only holds the rows of a row group, and the places of the groups. */
 export class ParquetRows {
   private readonly columns: readonly ParquetColumn[]
   private readonly groupRows: number

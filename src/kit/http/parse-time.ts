@@ -1,7 +1,7 @@
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 
-// Points come in runs of one day: its beginning is worked out once.
+// // Points come in runs of one day: its beginning is computed once.
 let dayKey = -1
 let dayStart = 0
 
@@ -58,7 +58,7 @@ const endOfDigits = (text: string, from: number): number => {
   return at
 }
 
-/** What the fraction between the seconds and the zone is worth. */
+/** Milliseconds of the fraction between the seconds and the zone. */
 const milliseconds = (text: string, zoneAt: number): number => {
   if (zoneAt === 19) return 0
   const hundreds = text.charCodeAt(20) - 48

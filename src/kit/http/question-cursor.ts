@@ -3,11 +3,11 @@ import { invalid } from '../../kernel/errors.ts'
 
 const FINGERPRINT_LENGTH = 8
 
-/** What a cursor must belong to: values that decide which rows a walk meets, and in which order. */
+/** Fingerprint of a cursor's question: the values that decide which rows a walk meets, and in which order. */
 export const fingerprintOf = (question: unknown): string =>
   createHash('sha256').update(JSON.stringify(question)).digest('base64url').slice(0, FINGERPRINT_LENGTH)
 
-/** Opaque to clients: a place, and the question that it is a place of. */
+/** Opaque to clients: a place, and the question that it belongs to. */
 export const sealCursor = (place: string, fingerprint: string): string =>
   Buffer.from(fingerprint + place).toString('base64url')
 

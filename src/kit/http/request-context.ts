@@ -3,7 +3,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
 import type { RouteRequest } from './route.ts'
 
-/** What of a request goes into the metadata of its events. */
+/** Part of a request that goes into the metadata of its events. */
 export type RequestOrigin = Pick<RouteRequest, 'correlationId' | 'traceparent'> &
   Partial<Pick<RouteRequest, 'address' | 'requestMark'>> & { caller?: Caller }
 

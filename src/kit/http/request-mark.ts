@@ -1,9 +1,9 @@
 import type { TableDeclaration } from '../../kernel/table.ts'
 
-/** How long an Idempotency-Key is known. */
+/** Time for which an Idempotency-Key is known. */
 export const KEPT_MS = 24 * 3_600_000
 
-/** What the log says was begun under keys, for those that the tables have forgotten. */
+/** Requests begun under keys, according to the log, for those that the tables have forgotten. */
 export const RECALLED: TableDeclaration = { name: 'recalled_requests', version: 1 }
 
 /** Memory of one request. */
@@ -18,13 +18,13 @@ export interface RecalledRow {
 const ID = 22
 const FINGERPRINT = 11
 
-/** A request under a key, in the metadata of its events: the beginnings of the hashes that it is known by, and its time. */
+/** A request under a key, in the metadata of its events: the beginnings of its hashes, and its time. */
 export const markOf = (id: string, { fingerprint, startedAt }: RecalledRow): string =>
   `${id.slice(0, ID)}${fingerprint.slice(0, FINGERPRINT)}${startedAt.toString(36)}`
 
 /** The request of a mark: its place in RECALLED and its row. */
 export const readMark = (mark: string): { scope: string; id: string; row: RecalledRow } => ({
-  // They are of no organization; so, in a cluster, they are spread over the servers.
+  // // They belong to no organization; so, in a cluster, they are spread over the servers.
   scope: mark[0],
   id: mark.slice(0, ID),
   row: {

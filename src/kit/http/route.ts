@@ -2,10 +2,10 @@ import type { Caller, UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 
 /**
- * Callers that a route admits. A route cannot be declared without one, so none can be open by oversight.
- * `user`: any signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`), or the one in `or`,
- * with `own` also every other user, who gets what is theirs alone;
- * `points`: senders of points (a user, a tracker's device key, an ingest key); `operator`: the operational endpoints.
+ * Callers that a route admits. A route cannot be declared without one, so none can be open by oversight. `user`: any
+ * signed-in user of the organization; `permission`: a user whose role holds it (`view/hub`), or the one in `or`, with
+ * `own` also every other user, who gets only their own; `points`: senders of points (a user, a tracker's device key, an
+ * ingest key); `operator`: the operational endpoints.
  */
 export type Access = 'public' | 'user' | 'points' | 'operator' | { permission: string; or?: string; own?: true }
 
@@ -15,19 +15,19 @@ export const openedBy = (access: Access): string[] => {
   return access.or === undefined ? [access.permission] : [access.permission, access.or]
 }
 
-/** Whether a route is open to a user who lacks its permission, for what is their own; programs own nothing. */
+/** Whether a route is open to a user who lacks its permission, for their own records; programs own nothing. */
 export const isOpenForOwn = (access: Access, { isService }: Pick<UserCaller, 'isService'>): boolean =>
   typeof access !== 'string' && access.own === true && isService !== true
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Makes the ids of one request; the same ones again when the request is repeated under its Idempotency-Key. */
+/** Makes the ids of one request; the same ones when the request is repeated under its Idempotency-Key. */
 export interface IdSource {
   /** A UUIDv7 of the time of the (first) request. */
   next(): string
-  /** Whether what they are for was begun before; absent where nobody knows, as in the steps of a process. */
+  /** Whether their purpose was begun before; absent where that is unknown, as in the steps of a process. */
   isRepeat?: boolean
-  /** They follow from nothing, so nobody could draw the same ones again. */
+  /** They are derived from nothing, so nobody could draw the same ones again. */
   isRandom?: true
 }
 
@@ -40,19 +40,19 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   /** Parsed and checked JSON; for routes with `rawBody` the bytes. */
   body: Body
   headers: { get(name: string): string | undefined }
-  /** The key that a device sent, of routes `forDevices`: some encrypt with it. */
+  /** The key that a device sent, for routes `forDevices`: some encrypt with it. */
   credential?: string
-  /** When the request came in, ms since the epoch. */
+  /** Time of arrival of the request, ms since the epoch. */
   now: number
   ids: IdSource
-  /** Same for all that the request sets off; goes into event metadata. */
+  /** Shared by everything that the request sets off; goes into event metadata. */
   correlationId: string
   traceparent?: string
   /** Mark of a request that has an Idempotency-Key; goes into event metadata. */
   requestMark?: string
   /** The client's address, proxies taken into account. */
   address: string
-  /** What counts as one client: the address, or the /64 of an IPv6 one. */
+  /** Identity of a client for limits: the address, or the /64 of an IPv6 one. */
   network: string
   /** The client runs on this machine, and is no proxy for others. */
   isLocal: boolean
@@ -60,7 +60,7 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   signal: AbortSignal
 }
 
-/** What an append of the request was: the reply waits until the read models that it feeds have applied it. */
+/** The append of a request: the reply waits until the read models that it feeds have applied it. */
 export interface Wrote {
   position: number
   /** Types of the appended events. */
@@ -70,8 +70,8 @@ export interface Wrote {
 }
 
 /**
- * Something that has to follow a write before its reply, beside the read models: a consumer whose stored checkpoint has
- * come past the write, or, for a consumer of one stream, to the end that the stream has when this step begins.
+ * A further consumer that has to follow a write before its reply, beside the read models: one whose stored checkpoint
+ * has passed the write, or, for a consumer of one stream, has reached the end of the stream at the start of this step.
  */
 export type Settlement = { consumer: string } | { consumer: string; stream: string; source: string }
 
@@ -85,22 +85,22 @@ export interface Reply {
   headers?: { [name: string]: string }
   /** Answers bytes as they come, with backpressure; `headers` should name the content type. */
   stream?: AsyncIterable<Uint8Array | string>
-  /** How many bytes the stream has, where that is known. */
+  /** Number of bytes of the stream, where that is known. */
   streamBytes?: number
-  /** Answered as it is, in place of `body` (a page, a document, a small file); `headers` should name the content type. */
+  /** Answered as it is, in place of `body` (a page, a document, a small file); `headers` name the content type. */
   raw?: string | Uint8Array
   wrote?: Wrote
   /** The answer must not be kept for an Idempotency-Key in clear, nor logged (it carries a secret); answers are encrypted anyway. */
   secret?: boolean
 }
 
-/** What a route made of a body that it took as it came. */
+/** Result of a route that took a body as a stream. */
 export interface Received {
-  /** The handler's. */
+  /** The handler's body. */
   body: unknown
-  /** Says whether a request under the same Idempotency-Key sends the same. */
+  /** Tells whether a request under the same Idempotency-Key sends the same. */
   fingerprint: string
-  /** Takes back what was made: no handler ran, or it failed. Never rejects. */
+  /** Takes back the result: no handler ran, or it failed. Never rejects. */
   discard(): Promise<void>
 }
 
@@ -128,7 +128,7 @@ export interface Answer {
   contentType?: string
   /** Further media types that the route answers in; without a schema they are text or bytes. */
   alsoAs?: { readonly [mediaType: string]: JsonSchema | undefined }
-  /** Beside `Link` of whatever takes a cursor, and `Waymark-Pending` of writes. */
+  /** Beside `Link` of every route with a cursor, and `Waymark-Pending` of writes. */
   headers?: readonly AnswerHeader[]
 }
 
@@ -139,7 +139,7 @@ export interface Route {
   root?: boolean
   operationId: string
   summary: string
-  /** What the summary leaves open; the callers admitted are added. */
+  /** Details beyond the summary; the admitted callers are added. */
   description?: string
   tag: string
   access: Access
@@ -149,16 +149,16 @@ export interface Route {
   query?: JsonSchema
   /** The schema of a JSON body; absent: the route takes no body. */
   body?: JsonSchema
-  /** What the documentation shows in its place, where the handler checks more than the schema does. */
+  /** Schema that the documentation shows instead, where the handler checks more than the schema does. */
   bodyShown?: JsonSchema
   bodyExample?: unknown
   /** Default true for a body that has a schema. */
   bodyRequired?: boolean
-  /** The handler looks at each member by itself and merges nothing, so that members named like a prototype need not fail the whole body. */
+  /** The handler looks at each member by itself: names like that of a prototype do not fail the whole body. */
   takesAnyNames?: boolean
   /** Takes the bytes as they are, of these content types. */
   rawBody?: { contentTypes: readonly string[] }
-  /** Takes the bytes of a `rawBody` as they come, before the Idempotency-Key is looked at; a body so may be larger than memory. */
+  /** Takes a `rawBody` as a stream, before the Idempotency-Key is looked at; it may be larger than memory. */
   receive?(request: RouteRequest<{ [name: string]: unknown }, AsyncIterable<Uint8Array>>): Promise<Received>
   /** Default 1 MiB. */
   bodyBytesMax?: number
@@ -170,7 +170,7 @@ export interface Route {
   revokesToken?: boolean
   /** Caller of a request without a token; undefined: nobody. @throws Failure unauthenticated */
   withoutToken?(request: Pick<RouteRequest, 'headers' | 'now'>): Promise<UserCaller | undefined>
-  /** Also open, whatever token it sends, to a client on this machine that is no proxy for others: it may stop the service as well. */
+  /** Also open, with any token, to a client on this machine that is no proxy for others: it may stop the service. */
   forMachine?: true
   /** Refused with 404 unless this organization is in the rollout (paths that begin `/geofence`): checked after 401, before 403. */
   rollout?: 'geofences'
@@ -178,15 +178,15 @@ export interface Route {
   enrols?: boolean
   /** About the calling person: refused with 403 to service accounts. */
   isPersonal?: boolean
-  /** For apps and devices: the key may stand wherever their settings let it, and none of them is told to delete what may be sent again. */
+  /** For apps and devices: the key may stand where their settings allow; none is told to delete unsent data. */
   forDevices?: true
-  /** Answered at the origin of add-ons, where nothing else is. */
+  /** Answered at the origin of add-ons, which serves nothing else. */
   isolated?: boolean
   /** Also answers to these paths (the specification writes some operations under two names), each with its own operationId. */
   aliases?: { method?: Method; path: string; operationId: string }[]
-  /** What the reply to a write waits for, beside the read models that its events feed, in this order. */
+  /** Consumers that the reply to a write waits for, beside the read models that its events feed, in this order. */
   settles?(params: RouteRequest['params']): readonly Settlement[]
-  /** How long it waits before it answers with `Waymark-Pending`; default 2,000. */
+  /** Longest wait before it answers with `Waymark-Pending`; default 2,000. */
   settleTimeoutMs?: number
   /** Answers the request; a Failure that it throws is the answer too. */
   handler(request: RouteRequest<never, never>): Promise<Reply>

@@ -1,15 +1,15 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { Answer, AnswerHeader, Reply, RouteRequest } from './route.ts'
 
-/** Bytes that can be read from the middle. */
+/** Bytes that can be read from any offset. */
 export interface Ranged {
-  /** Undefined where they are gone; `bytes` is how many there are in all, whatever part is read. `to` is inclusive. */
+  /** Undefined where they are gone; `bytes` is the total number, whichever part is read. `to` is inclusive. */
   get(range?: { from: number; to: number }): Promise<{ bytes: number; stream: AsyncIterable<Uint8Array> } | undefined>
 }
 
 /** Headers about the bytes, with each answer. */
 export interface RangedHeaders {
-  /** Strong: with its quotes, another one for other bytes. */
+  /** Strong, with its quotes; different for other bytes. */
   etag: string
   cacheControl: string
   contentType: string
@@ -18,7 +18,7 @@ export interface RangedHeaders {
 }
 
 /**
- * Answers bytes whole, the part that `Range` asks for (RFC 9110, one range of bytes), or 304 to a client that has them.
+ * Answers bytes whole, the part that `Range` requests (RFC 9110, one range of bytes), or 304 to a client that has them.
  * @throws Failure not_found where they are gone
  */
 export const sendRanged = async (
@@ -74,7 +74,7 @@ const found = async <File>(finding: Promise<File | undefined>): Promise<File> =>
   return file
 }
 
-/** Undefined for no range, several, or what is none: the whole file answers those. */
+/** Undefined for no range, several, or an invalid one: the whole file answers those. */
 const rangeOf = (header: string | undefined): Asked | undefined => {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '') ?? []
   if (first === '') return last === '' ? undefined : { last: Number(last) }
@@ -86,7 +86,7 @@ const rangeOf = (header: string | undefined): Asked | undefined => {
 const namesTag = (header: string | undefined, etag: string): boolean =>
   (header ?? '').split(',').some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))
 
-/** What a route answers that sends ranged bytes; `headers` are told beside those of the bytes. */
+/** Answers of a route that sends ranged bytes; `headers` are documented beside those of the bytes. */
 export const rangedAnswers = (
   what: string,
   contentType: string,

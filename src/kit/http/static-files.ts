@@ -5,11 +5,11 @@ import { Failure } from '../../kernel/errors.ts'
 import { route, type Route } from './route.ts'
 import { type Ranged, rangedAnswers, sendRanged } from './send-ranged.ts'
 
-/** Built files of a browser's page. Their names carry a hash of what they hold, so they never change. */
+/** Built files of a browser's page. Their names carry a hash of their content, so they never change. */
 export interface StaticFiles {
   /** A folder of files without folders; `<name>.br` and `<name>.gz` beside one are the same, compressed. */
   folder: string
-  /** Where they are asked for, such as `/assets`. */
+  /** Their path, such as `/assets`. */
   path: string
   operationId: string
   /** Headers of all of them. */
@@ -52,7 +52,7 @@ interface StaticFile {
   forms: Map<string, { bytes: Buffer; etag: string }>
 }
 
-/** The best first. */
+/** Best first. */
 const CODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -90,7 +90,7 @@ const TYPES: { [ending: string]: string } = {
 
 const typeOf = (path: string): string => TYPES[path.slice(path.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
 
-/** The coding to answer in: the best that the client takes and the file has, '' for none. */
+/** The coding of the answer: the best that the client takes and the file has, '' for none. */
 const codingOf = ({ forms }: StaticFile, accepted = ''): string => {
   const taken = accepted
     .toLowerCase()
@@ -101,7 +101,7 @@ const codingOf = ({ forms }: StaticFile, accepted = ''): string => {
   return CODINGS.find(([coding]) => forms.has(coding) && taken.includes(coding))?.[0] ?? ''
 }
 
-/** Bytes that are held anyway, as something to read parts of. */
+/** Bytes in memory, as a source of ranges. */
 export const inMemory = (bytes: Uint8Array): Ranged => ({
   get: async (range) => ({
     bytes: bytes.byteLength,

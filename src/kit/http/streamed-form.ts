@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { brokenForm, openForm } from './multipart.ts'
 
-/** What a form with one file is made of. */
+/** Fields of a form with one file. */
 export interface StreamedFormShape {
   fields: readonly string[]
   /** The name of the field that holds the file. */
@@ -11,22 +11,22 @@ export interface StreamedFormShape {
 
 export interface StreamedForm<Stored> {
   fields: { [name: string]: string }
-  /** What became of the file; undefined where the form had none. */
+  /** Result of storing the file; undefined where the form had none. */
   stored: Stored | undefined
 }
 
-/** Where the file of a form goes. */
+/** Destination of the file of a form. */
 export interface FileSink<Stored> {
   /** Reads the file as it comes. A client that goes away makes the source throw. */
   store(name: string, source: AsyncIterable<Uint8Array>): Promise<Stored>
-  /** The form turned out to be wrong behind the file. */
+  /** The form turned out to be wrong after the file. */
   discard(stored: Stored): Promise<void>
 }
 
 /**
- * Reads a multipart/form-data body as it comes, no faster than its file is stored; no more of it is held than a few
- * pieces. Rejects with nothing left behind.
- * @throws Failure invalid with the name of the field; whatever storing or the body throws
+ * Reads a multipart/form-data body as a stream, no faster than its file is stored; it holds only a few pieces. Rejects
+ * with nothing left behind.
+ * @throws Failure invalid with the name of the field; the failure of storing or of the body
  */
 export const readStreamedForm = async <Stored>(
   contentType: string | undefined,
@@ -74,7 +74,7 @@ class FormReader<Stored> {
       stream.on('error', () => this.fail(brokenForm()))
       if (field !== fileField) return this.fail(invalid(`/${field}`, 'is not a known file'))
       if (this.storing !== undefined) return this.fail(invalid(`/${field}`, 'must be sent once'))
-      // A reader that stops says why; the stream must not fail before.
+      // // A reader that stops gives its reason; the stream must not fail before.
       this.storing = sink.store(name ?? '', (stream as Readable).iterator({ destroyOnReturn: false }))
       this.storing.catch(this.fail)
     })
@@ -82,7 +82,7 @@ class FormReader<Stored> {
       this.form.on(limit, () => this.fail(new Failure('invalid', { message: 'The form has too many parts.' })))
   }
 
-  /** Resolves when the form can take more; a file that nobody reads on holds it back. */
+  /** Resolves when the form can take more; it waits while nobody reads the file. */
   async write(piece: Uint8Array): Promise<void> {
     await Promise.race([this.failed, new Promise<void>((resolve) => this.form.write(piece, () => resolve()))])
   }
@@ -91,7 +91,7 @@ class FormReader<Stored> {
     this.form.end()
     await Promise.race([this.failed, this.finished])
     const stored = await this.storing
-    // What came with the last piece.
+    // // The content of the last piece.
     await Promise.race([this.failed, Promise.resolve()])
     return { fields: this.fields, stored }
   }

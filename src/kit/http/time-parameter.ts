@@ -4,7 +4,7 @@ import { TIME_MS_MAX, TIME_MS_MIN } from '../../kernel/schema.ts'
 import { parseTime } from './parse-time.ts'
 
 /**
- * A time as query parameters and fields of forms name it, RFC 3339 or milliseconds since the epoch; undefined where there is none.
+ * A time in query parameters and fields of forms, RFC 3339 or milliseconds since the epoch; undefined where absent.
  * @throws Failure invalid that names `path`.
  */
 export const timeParameter = (path: string, text: string | undefined): number | undefined => {
@@ -27,7 +27,7 @@ export const boundsSchema = (what: string): { from: JsonSchema; to: JsonSchema }
 
 /**
  * The inclusive bounds that `from` and `to` name, or parameters of other names.
- * @throws Failure invalid for what is no time, or an end before its beginning.
+ * @throws Failure invalid for a value that is no time, or an end before its beginning.
  */
 export const timeBounds = (
   query: { from?: string; to?: string },

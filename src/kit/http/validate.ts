@@ -6,15 +6,15 @@ import { addFormats } from './formats.ts'
 /** Answers the faults of a value; none when it is valid. */
 export type Check = (value: unknown) => FieldError[]
 
-/** Compiles a schema for JSON bodies: nothing is coerced, and defaults are left to the keeper of the value. */
+/** Compiles a schema for JSON bodies: nothing is coerced, and the keeper of the value applies defaults. */
 export const compileCheck = (schema: JsonSchema): Check => {
   const errorsOf = whenNeeded(bodies, schema)
   return (value) => (errorsOf(value) ?? []).slice(0, FAULTS_MAX).map((error) => fieldError(error))
 }
 
 /**
- * Answers the errors of a value, undefined when it is valid. A schema is compiled for the first value that comes: all of
- * them took a third of a start.
+ * Answers the errors of a value, undefined when it is valid. A schema is compiled for its first value: compiling all
+ * took a third of a start.
  * @throws Error when the schema does not compile, at the first value
  */
 export const whenNeeded = (ajv: Ajv2020, schema: JsonSchema): ((value: unknown) => ErrorObject[] | undefined) => {
@@ -29,8 +29,8 @@ export const whenNeeded = (ajv: Ajv2020, schema: JsonSchema): ((value: unknown) 
 export const assertValid = (check: Check, value: unknown): void => assertNoFaults(check(value))
 
 /**
- * For schemas of the program: without the schema of schemas, which takes 50 ms to compile in each instance. The tests hold
- * the documents, which show all of them, against it.
+ * For schemas of the program: without the meta-schema, which takes 50 ms to compile in each instance. The tests
+ * validate the documents, which show all of them, against it.
  */
 export const OWN_SCHEMAS = {
   strict: true,
@@ -38,7 +38,7 @@ export const OWN_SCHEMAS = {
   strictRequired: false,
   meta: false,
   validateSchema: false,
-  // Checks run as fast without, and compiling them takes a third less.
+  // // Checks run as fast without it, and compiling them takes a third less.
   code: { optimize: false },
 } as const
 
@@ -79,7 +79,7 @@ const typesSaid = (types: string | readonly string[]): string =>
     .map((type) => TYPES[type] ?? type)
     .join(' or ')
 
-/** What a person understands, of the words of the validator that they do not; undefined for those that say it. */
+/** Clear wordings of messages of the validator that people do not understand; undefined for clear ones. */
 const SENTENCES: { readonly [keyword: string]: (params: ErrorObject['params']) => string } = {
   type: ({ type }) => `must be ${typesSaid(typeof type === 'string' ? type.split(',') : type)}`,
   minLength: ({ limit }) => `must have at least ${counted(limit, 'character', 'characters')}`,
@@ -102,7 +102,7 @@ const SENTENCES: { readonly [keyword: string]: (params: ErrorObject['params']) =
 const sentenceOf = (keyword: string, params: ErrorObject['params']): string | undefined =>
   Object.hasOwn(SENTENCES, keyword) ? SENTENCES[keyword](params) : undefined
 
-/** One fault as it is answered; `noun` is what an unknown member is called. */
+/** One fault as it is answered; `noun` is the word for an unknown member. */
 export const fieldError = ({ keyword, params, instancePath, message }: ErrorObject, noun = 'field'): FieldError => {
   const below = (name: string): string => instancePath + pointerTo(name)
   if (keyword === 'additionalProperties')

@@ -1,8 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 
-/** What a webhook sends for one event, for the OpenAPI document. */
+/** Content of a webhook for one event, for the OpenAPI document. */
 export interface WebhookDocument {
-  /** The event. */
   name: string
   summary: string
   description: string

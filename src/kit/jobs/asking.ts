@@ -14,7 +14,7 @@ const RETRY_AFTER_S = 60
 
 type PlaceTables = Pick<TableStore, 'declare' | 'find' | 'getMany'>
 
-/** Keeps jobs to their bounds: counts the stored ones and those that are being asked for here. */
+/** Enforces the bounds of jobs: counts the stored ones and those being requested here. */
 export class JobPlaces {
   private readonly tables: PlaceTables
   private readonly bounds: JobBounds
@@ -46,7 +46,7 @@ export class JobPlaces {
       const message = `${others} ${plural} of your organization wait or run; wait for one to end, or cancel one.`
       throw new Failure('rate_limited', { message, retryAfterSeconds: RETRY_AFTER_S })
     }
-    // Where others have taken all places, who has none waiting still gets one.
+    // // Where others have taken all places, an organization with none waiting still gets one.
     if ((await this.all()) < (others === 0 ? 2 : 1) * this.allMax) return
     this.release(organizationId, id)
     throw new Failure('overloaded', {
@@ -76,7 +76,7 @@ export class JobPlaces {
 type Asking = Pick<RouteRequest, 'ids' | 'now' | 'caller' | 'address' | 'correlationId'> &
   Parameters<typeof metadataOf>[0]
 
-/** Asks for a job, where there is a place for it. @throws Failure rate_limited, overloaded, engine_down. */
+/** Requests a job, if there is a place for it. @throws Failure rate_limited, overloaded, engine_down. */
 export const askJob = async <Asked extends JobAsked, Job extends JobRow>(
   { log, places }: { log: EventLog; places: JobPlaces },
   kind: JobKind<Asked, Job>,
@@ -93,7 +93,7 @@ export const askJob = async <Asked extends JobAsked, Job extends JobRow>(
   }
 }
 
-/** What a request that was cut short asked for before; undefined where it did not come that far. */
+/** The job that an interrupted request asked for before; undefined where it did not get that far. */
 export const askedBefore = async <Asked extends JobAsked, Job extends JobRow>(
   log: EventLog,
   kind: JobKind<Asked, Job>,
@@ -103,7 +103,7 @@ export const askedBefore = async <Asked extends JobAsked, Job extends JobRow>(
   return asked?.state.row && asked
 }
 
-/** Ends a job: `cancel` keeps its record, `delete` lets go of it. @throws Failure not_found, engine_down. */
+/** Ends a job: `cancel` keeps its record, `delete` removes it. @throws Failure not_found, engine_down. */
 export const endJob = <Asked extends JobAsked, Job extends JobRow>(
   log: EventLog,
   kind: JobKind<Asked, Job>,

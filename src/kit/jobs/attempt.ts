@@ -4,41 +4,41 @@ import { decodeJson } from '../../kernel/event.ts'
 import type { JobAsked, JobKind, JobRow } from './job.ts'
 import { teller } from './life.ts'
 
-/** One attempt, for what does it. */
+/** One attempt, as its work sees it. */
 export interface JobRun<Asked extends JobAsked = JobAsked> {
   id: string
   attempt: number
   asked: Asked
-  /** As the last attempt that got anywhere left it. */
+  /** As the last attempt that made progress left it. */
   cursor: unknown
   processed: number
   /** Aborts when the job is cancelled or deleted, when another attempt has begun, and when the service stops. */
   signal: AbortSignal
-  /** Says how far it is, and where another attempt may go on. Most calls log nothing. */
+  /** Reports the progress, and where another attempt may continue. Most calls log nothing. */
   progress(processed: number, cursor?: unknown): Promise<void>
 }
 
-/** How the jobs of a kind are done. */
+/** The work of a kind of jobs. */
 export interface JobWork<Asked extends JobAsked = JobAsked, Job extends JobRow = JobRow> {
   kind: JobKind<Asked, Job>
-  /** A failure that is not final is tried again. What is answered although the job was cancelled is kept with it. */
+  /** A failure that is not final is retried. A result answered although the job was cancelled is kept with it. */
   run(run: JobRun<Asked>): Promise<{ processed: number; result?: unknown }>
-  /** Lets go of what attempts have stored elsewhere. */
+  /** Removes data that attempts have stored elsewhere. */
   release?(id: string): Promise<void>
 }
 
-/** Progress is logged after so much of the total at the earliest, and so long after it was logged last. */
+/** Progress is logged after this share of the total at the earliest, and this long after it was logged last. */
 const PROGRESS_SHARE = 0.01
 const PROGRESS_MS = 1_000
 
 interface AttemptServices {
   log: EventLog
   clock: Clock
-  /** Aborts when the service stops: what is answered then is of an attempt that was interrupted. */
+  /** Aborts when the service stops: a result answered then is of an interrupted attempt. */
   closing: AbortSignal
 }
 
-/** Begins an attempt and sees it to its end; the state says whether it is still wanted. @throws what it fails with. */
+/** Begins an attempt and sees it to its end; the state tells whether it is still wanted. @throws its failure. */
 export const runAttempt = async <Asked extends JobAsked>(
   { log, clock, closing }: AttemptServices,
   work: JobWork<Asked>,
@@ -59,7 +59,7 @@ export const runAttempt = async <Asked extends JobAsked>(
     const nowMs = clock.monotonic()
     const isLittle = processed - told.processed < (row.total ?? 0) * PROGRESS_SHARE
     if (isLittle || nowMs - told.atMs < PROGRESS_MS) return
-    // Where the total is an estimate, there may be more.
+    // // If the total is an estimate, there may be more.
     const shown = Math.min(processed, row.total ?? Number.POSITIVE_INFINITY)
     const said = { attempt, processed: shown, ...(cursor !== undefined && { cursor }), at: clock.now() }
     const { row: now } = await tell({ kind: 'progress', ...said })

@@ -2,7 +2,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 
-/** What the first event of a job says; what the kind needs to do it stands beside. */
+/** First event of a job; the input of the kind stands beside. */
 export interface JobAsked {
   organizationId: string
   /** ms since the epoch, as in all events of jobs. */
@@ -11,24 +11,24 @@ export interface JobAsked {
 
 export type JobStatus = 'queued' | 'processing' | 'completed' | 'failed' | 'cancelled'
 
-/** A job as its events leave it. */
+/** A job as of its last event. */
 export interface JobRow<Result = unknown> extends Row {
   _id: string
   organizationId: string
   status: JobStatus
-  /** How many attempts began. */
+  /** Number of attempts begun. */
   attempt: number
-  /** How much there is to do, in the units of `processed`. */
+  /** Amount of work, in the units of `processed`. */
   total?: number
   processed: number
-  /** Where the next attempt goes on, and which attempt came that far; absent where each begins anew. */
+  /** Place where the next attempt continues, and the attempt that got there; absent where each starts over. */
   reached?: { attempt: number; cursor: unknown }
   result?: Result
   error?: { code: string; message: string }
   /** ms since the epoch. */
   createdAt: number
   updatedAt: number
-  /** How many events its stream has. */
+  /** Number of events of its stream. */
   version: number
 }
 
@@ -47,15 +47,15 @@ interface JobDeclaration<Asked extends JobAsked, Job extends JobRow> {
   kind: string
   /** Names of events that are not `<kind>Requested.v1`, … */
   types?: Partial<JobTypes>
-  /** What its rows have from what was asked for, beside the organization. */
+  /** Members of its rows taken from the request, beside the organization. */
   row(asked: Asked): Partial<Job>
-  /** Begun so often without getting anywhere, it fails. Default 8. */
+  /** Attempts without progress after which it fails. Default 8. */
   attemptsMax?: number
-  /** Another attempt would end in the same way; by default said of `too_large` and `not_found`. */
+  /** Whether another attempt would fail in the same way; by default true for `too_large` and `not_found`. */
   isFinal?(error: unknown): boolean
 }
 
-/** A kind of work that goes on after its request is answered: any process may ask for it and cancel it, its owner does it. */
+/** A kind of work that outlives its request: any process may request or cancel it, its owner runs it. */
 export interface JobKind<Asked extends JobAsked = JobAsked, Job extends JobRow = JobRow>
   extends Required<JobDeclaration<Asked, Job>> {
   types: JobTypes
@@ -64,7 +64,7 @@ export interface JobKind<Asked extends JobAsked = JobAsked, Job extends JobRow =
   stream(id: string): string
 }
 
-/** What customers see of a kind of jobs. */
+/** View of a kind of jobs for customers. */
 export interface JobView<Job extends JobRow = JobRow> {
   kind: JobKind<never, Job>
   /** As its GET and the live channel `job` answer it. */
@@ -72,7 +72,7 @@ export interface JobView<Job extends JobRow = JobRow> {
   sees(caller: { organizationId: string; userId: string; hubIds: 'all' | readonly string[] }, job: Job): boolean
 }
 
-/** How many jobs of a kind customers may ask for. */
+/** Limits on the jobs of a kind that customers may request. */
 export interface JobBounds {
   table: TableDeclaration
   /** Name of these jobs in the message of a 429. */
@@ -104,10 +104,10 @@ const isFinal = (error: unknown): boolean =>
 
 export const hasEnded = ({ status }: Pick<JobRow, 'status'>): boolean => status !== 'queued' && status !== 'processing'
 
-/** Attempts that began since one got anywhere. */
+/** Attempts begun since one made progress. */
 export const vainAttempts = ({ attempt, reached }: JobRow): number => attempt - (reached?.attempt ?? 0)
 
-/** What the events of a job say. */
+/** Data of the events of a job. */
 interface JobSaid {
   attempt: number
   processed: number
@@ -141,7 +141,7 @@ const changeOf = (types: JobTypes, row: JobRow, type: string, said: JobSaid): Pa
   if (type === types.progressed)
     return { updatedAt, processed, ...(cursor !== undefined && { reached: { attempt, cursor } }) }
   if (type === types.finished) {
-    const isCancelled = row.status === 'cancelled' // what it had done by then
+    const isCancelled = row.status === 'cancelled' // // its progress by then
     return { updatedAt, processed, result, ...(!isCancelled && { status: 'completed', total: processed }) }
   }
   if (type === types.failed) return { updatedAt, status: 'failed', error: { code, message } }

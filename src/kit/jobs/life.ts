@@ -17,22 +17,22 @@ export type JobCommand<Asked extends JobAsked = JobAsked> =
   | { kind: 'progress'; attempt: number; processed: number; cursor?: unknown; at: number }
   | { kind: 'finish'; attempt: number; processed: number; result?: unknown; at: number }
   | { kind: 'fail'; code: string; message: string; at: number }
-  /** Ends it, if it has not; its record stays. */
+  /** Ends it, unless it has ended; its record stays. */
   | { kind: 'cancel'; organizationId: string; at: number }
-  /** Ends it, if it has not, and lets go of it. */
+  /** Ends it, unless it has ended, and deletes it. */
   | { kind: 'delete'; organizationId: string; at: number }
 
 /** The last event of a job. */
 export interface JobDeleted {
   organizationId: string
-  /** The row of one that had not ended, as it was: its stream is cut off, and those who watch it are to hear of its end. */
+  /** Row of a job that had not ended, as it was: its stream is truncated, and its watchers are to learn of its end. */
   cancelled?: JobRow
   at: number
 }
 
 /**
- * The life of one job. What an attempt says that is no longer the one under way (cancelled, ended, begun anew elsewhere)
- * makes no fact; the process that runs it sees that by the state.
+ * The life of one job. Commands of an attempt that is no longer under way (cancelled, ended, restarted elsewhere) make
+ * no fact; the process that runs it sees that by the state.
  */
 export const jobDecider = <Asked extends JobAsked, Job extends JobRow>(
   kind: JobKind<Asked, Job>,
@@ -59,7 +59,7 @@ export const jobDecider = <Asked extends JobAsked, Job extends JobRow>(
 
 type Said = Exclude<JobCommand, { kind: 'request' | 'cancel' | 'delete' }>
 
-/** Whether it is said by, or of, the attempt under way. One that is cancelled may still say what it has done. */
+/** Whether it comes from, or concerns, the attempt under way. A cancelled one may still report its progress. */
 const isMeant = (command: Said, row: JobRow): boolean => {
   if (command.kind === 'fail') return !hasEnded(row)
   if (command.kind === 'start') return !hasEnded(row) && command.attempt === row.attempt + 1
@@ -78,11 +78,11 @@ const end = (
   return hasEnded(row) ? [] : [{ type: types.cancelled, data: { organizationId, at } }]
 }
 
-/** What a deletion says of a job that had not ended: the row as those who watch it see it last. */
+/** The last row that watchers see of a job deleted before its end. */
 export const cancelledRow = ({ cancelled, at }: JobDeleted): JobRow | undefined =>
   cancelled && { ...cancelled, status: 'cancelled', updatedAt: at }
 
-/** Logs what happens to a job as the service says it; ids of events follow from the attempt. */
+/** Logs the service's events of a job; their ids are derived from the attempt. */
 export const teller = <Asked extends JobAsked, Job extends JobRow>(
   log: EventLog,
   kind: JobKind<Asked, Job>,

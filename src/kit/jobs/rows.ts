@@ -4,7 +4,7 @@ import { idOfStream } from '../commands/declared-event.ts'
 import type { Projection } from '../consumers/projection.ts'
 import { evolveJob, type JobAsked, type JobKind, type JobRow } from './job.ts'
 
-/** Every job of a kind until it is deleted: what lists of it answer. */
+/** Every job of a kind until it is deleted: the rows of its lists. */
 export const jobRows = <Asked extends JobAsked, Job extends JobRow>(
   kind: JobKind<Asked, Job>,
   table: TableDeclaration,
@@ -24,10 +24,10 @@ export const jobRows = <Asked extends JobAsked, Job extends JobRow>(
   },
 })
 
-/** The consumer that does the jobs of customers. */
+/** The consumer that runs the jobs of customers. */
 export const JOBS = 'jobs'
 
-/** What a runner keeps for itself: every job that is not deleted, by stream, with what it needs to know of it after a restart. */
+/** A runner's own rows: every job that is not deleted, by stream, with its data for a restart. */
 export const JOB_RUNS: TableDeclaration = {
   name: 'job_runs',
   version: 1,

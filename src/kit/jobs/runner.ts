@@ -24,12 +24,12 @@ export interface JobRunnerServices extends Pick<FollowerServices, 'isOurs'> {
 }
 
 export interface JobRunnerOptions {
-  /** Of its consumer. */
+  /** Name of its consumer. */
   name: string
   works: readonly JobWork[]
   /** Jobs that run at a time over all organizations. */
   atOnceMax: number
-  /** How long a job is kept after it was asked for. */
+  /** Time for which a job is kept after its request. */
   keepMs: number
 }
 
@@ -38,9 +38,9 @@ const RETRY_MS = [1_000, 5_000, 30_000, 120_000]
 const SWEEP_MS = 3_600_000
 
 /**
- * Does jobs, in whichever process owns it: follows their streams, runs what is asked for, organizations in turn, and takes up
- * again after a restart what had not ended. Aborts what is cancelled, lets go of what was deleted, and deletes what has been
- * kept its time.
+ * Runs jobs, in the process that owns it: follows their streams, runs requested jobs, organizations in turn, and
+ * resumes unfinished ones after a restart. Aborts cancelled jobs, cleans up after deleted ones, and deletes expired
+ * ones.
  */
 export class JobRunner {
   private readonly services: JobRunnerServices
@@ -48,7 +48,7 @@ export class JobRunner {
   private readonly turns = new JobTurns()
   private readonly abort = new AbortController()
   private readonly works = new Map<string, JobWork>()
-  /** Works of what waits or runs, by stream: jobs of two kinds may have one id. */
+  /** Works of jobs that wait or run, by stream: jobs of two kinds may have one id. */
   private readonly open = new Map<string, JobWork>()
   private readonly running = new Map<string, { abort: AbortController; ended: Promise<void> }>()
   private follower: Follower | undefined
@@ -82,7 +82,7 @@ export class JobRunner {
     return this.follower === undefined ? [] : [this.follower.lag(now)]
   }
 
-  /** What runs is left as it is: the next start takes it up. */
+  /** Running jobs are left as they are: the next start resumes them. */
   async close(): Promise<void> {
     this.abort.abort()
     this.cancelTimer()
@@ -90,7 +90,7 @@ export class JobRunner {
     await Promise.all([this.follower?.close(), this.sweeping, ...[...this.running.values()].map(({ ended }) => ended)])
   }
 
-  /** Deletes what was asked for too long ago. */
+  /** Deletes expired jobs. */
   async sweep(): Promise<void> {
     const { log, clock } = this.services
     const to = clock.now() - this.options.keepMs
@@ -230,11 +230,11 @@ export class JobRunner {
   }
 }
 
-/** Of a job, by its row: versions before this named rows by the id alone. */
+/** Id of a job, by its row: earlier versions named rows by the id alone. */
 const idOf = (name: string, { prefix }: JobRunRow): string =>
   name.startsWith(prefix) ? name.slice(prefix.length) : name
 
-/** By what the last attempt failed with, where this process saw it and it is meant for people. */
+/** By the failure of the last attempt, where this process saw it and it is meant for people. */
 const givenUp = (attempts: number, last: unknown): Failure => {
   const begun = `It was begun ${attempts} times and never came to its end`
   if (last instanceof Failure && last.code !== 'internal')

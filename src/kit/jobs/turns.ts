@@ -1,8 +1,8 @@
 /** Jobs that have not ended. Organizations take turns, and one job of an organization runs at a time. */
 export class JobTurns {
-  /** Ids that wait by organization, the one whose turn is next in front. */
+  /** Waiting ids by organization, the one whose turn is next in front. */
   private readonly waiting = new Map<string, Set<string>>()
-  /** Organizations of all that wait or run, by id. */
+  /** Organizations of all jobs that wait or run, by id. */
   private readonly organizations = new Map<string, string>()
   private readonly busy = new Set<string>()
 
@@ -12,7 +12,7 @@ export class JobTurns {
     this.waiting.set(organizationId, (this.waiting.get(organizationId) ?? new Set()).add(id))
   }
 
-  /** It has ended, whether it ran or waited. */
+  /** Called when it has ended, whether it ran or waited. */
   remove(id: string): void {
     const organizationId = this.organizations.get(id)
     if (organizationId === undefined) return
@@ -28,7 +28,7 @@ export class JobTurns {
     this.waiting.set(organizationId, ids) // it had its turn: behind all others
   }
 
-  /** The one that runs next; undefined where none may. */
+  /** The job to run next; undefined where none may. */
   next(): string | undefined {
     for (const [organizationId, ids] of this.waiting) {
       if (this.busy.has(organizationId)) continue

@@ -21,12 +21,12 @@ import { rotateTokenKeys, verifyingTokenKeys } from './token-keys.ts'
 /** A keyring whose token keys can be changed, in its file and for its holders. */
 export interface FileKeyring extends Keyring {
   /**
-   * Signs with a new key from now on. The one before verifies for `tokenTtlMs` more: until the last token that it signed has
-   * ended. `now` in ms since the epoch.
+   * Signs with a new key from now on. The old one verifies for `tokenTtlMs` more: until the last token that it signed
+   * has expired. `now` in ms since the epoch.
    * @throws Error when the file cannot be written; then nothing has changed.
    */
   rotateTokenKey(now: number, tokenTtlMs: number): Promise<void>
-  /** Drops the keys that verify nothing any more; answers whether there were any. */
+  /** Drops the keys that no longer verify; answers whether there were any. */
   dropTokenKeys(now: number): Promise<boolean>
 }
 

@@ -3,7 +3,7 @@ import { access, constants, link, mkdir, open, readFile, realpath, rename, unlin
 import { dirname } from 'node:path'
 import { syncPath } from '../../engines/sync-path.ts'
 
-/** What keys.json holds. Keys are base64url, token keys PEM (PKCS #8). */
+/** Content of keys.json. Keys are base64url, token keys PEM (PKCS #8). */
 export interface KeyringFile {
   format: 'waymark-keyring.v1'
   /** Root of all keyed hashes; never changes, for hashes are part of stream names. */
@@ -17,13 +17,13 @@ export interface KeyringFile {
 export interface TokenKeyEntry {
   kid: string
   privateKey: string
-  /** When a key that no longer signs ceases to verify, ms since the epoch. */
+  /** Time at which a key that no longer signs ceases to verify, ms since the epoch. */
   verifiesUntil?: number
 }
 
 export const KEY_BYTES = 32
 
-/** The keyring of that file, which is made where there is none. @throws Error when the file is no keyring. */
+/** The keyring of that file, which is created if missing. @throws Error when the file is no keyring. */
 export const readOrMakeKeyring = async (path: string): Promise<KeyringFile> =>
   (await readIfThere(path)) ?? (await make(path))
 
@@ -34,7 +34,7 @@ export const readKeyring = async (path: string): Promise<KeyringFile> => {
   return file
 }
 
-/** Puts another content in the place of a keyring, at once and with mode 0600. @throws Error when it cannot be written there. */
+/** Replaces the content of a keyring, atomically and with mode 0600. @throws Error when it cannot be written there. */
 export const replaceKeyring = async (path: string, file: KeyringFile): Promise<void> => {
   const target = await realpath(path)
   let temporary: string | undefined
@@ -58,7 +58,7 @@ export const newTokenKey = (): TokenKeyEntry => ({
   privateKey: generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
 })
 
-/** How the system says that a file, its folder, or a mount in its place may not be changed. */
+/** Error codes of a file, its folder, or a mount in its place that may not be changed. */
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS', 'EBUSY'])
 
 const make = async (path: string): Promise<KeyringFile> => {

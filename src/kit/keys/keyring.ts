@@ -17,6 +17,6 @@ export interface TokenKey {
   kid: string
   privateKey: string
   publicKey: string
-  /** When a key that no longer signs ceases to verify, ms since the epoch. */
+  /** Time at which a key that no longer signs ceases to verify, ms since the epoch. */
   verifiesUntil?: number
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import type { FileKeyring } from './keyring-file.ts'
 
-/** The token key that signs now, and until when those before it verify (RFC 3339). */
+/** The token key that signs now, and the time until which earlier ones verify (RFC 3339). */
 export interface TokenKeysReport {
   kid: string
   before: { kid: string; verifiesUntil: string }[]
@@ -10,7 +10,7 @@ export interface TokenKeysReport {
 
 const HOUR_MS = 3_600_000
 
-/** Rotates the token key when asked, and drops keys from the file once no token of theirs can be good. */
+/** Rotates the token key when asked, and drops keys from the file once none of their tokens can be valid. */
 export const openTokenKeys = async (
   { keyring, clock, logger }: { keyring: FileKeyring; clock: Clock; logger: Logger },
   tokenTtlMs: number,

@@ -1,9 +1,9 @@
 import { newTokenKey, type TokenKeyEntry } from './keyring-store.ts'
 
-/** Keys that verify at a time: a token is looked at with the one that it names, so more cost nothing but the file. */
+/** Number of keys that verify at a time: a token names its key, so more keys only enlarge the file. */
 const KEYS_MAX = 16
 
-/** A new key first; the one that signed so far verifies for `tokenTtlMs` more. @throws Error when too many still verify. */
+/** A new key first; the signing one verifies for `tokenTtlMs` more. @throws Error when too many still verify. */
 export const rotateTokenKeys = (keys: readonly TokenKeyEntry[], now: number, tokenTtlMs: number): TokenKeyEntry[] => {
   const before = verifyingTokenKeys(keys, now).map((key) => ({
     ...key,
@@ -14,9 +14,9 @@ export const rotateTokenKeys = (keys: readonly TokenKeyEntry[], now: number, tok
   return [newTokenKey(), ...before]
 }
 
-/** Those that sign or verify still. */
+/** Keys that still sign or verify. */
 export const verifyingTokenKeys = (keys: readonly TokenKeyEntry[], now: number): TokenKeyEntry[] =>
   keys.filter(({ verifiesUntil = now }) => verifiesUntil >= now)
 
-/** As tokens count. */
+/** In the unit of tokens. */
 const wholeSeconds = (ms: number): number => Math.ceil(ms / 1000) * 1000

@@ -3,9 +3,9 @@ import type { Clock } from '../../kernel/clock.ts'
 import { NO_ORGANIZATION, type TableDeclaration } from '../../kernel/table.ts'
 import { pause } from '../consumers/retry.ts'
 
-/** Owners of the work that only one process may do at a time. */
+/** Owners of work that only one process may do at a time. */
 const OWNERS: TableDeclaration = { name: 'owners', version: 1, lives: 'row' }
-/** A process without a sign of life for this long has died. */
+/** Silence after which a process counts as dead. */
 const LIFE_MS = 30_000
 const SIGN_OF_LIFE_MS = 10_000
 const POLL_MS = 500
@@ -13,11 +13,11 @@ const POLL_MS = 500
 export interface AloneServices {
   tables: Pick<TableStore, 'declare' | 'putIfAbsent' | 'commit'>
   clock: Clock
-  /** A name of this process that no other one has. */
+  /** A unique name of this process. */
   owner: string
 }
 
-/** Runs something that only one process may do at a time, under any name; the others wait for their turn. */
+/** Runs work that only one process may do at a time, under any name; the others wait for their turn. */
 export const alone = async <Result>(
   name: string,
   { tables, clock, owner }: AloneServices,

@@ -9,7 +9,7 @@ const PING_TIMEOUT_MS = 1_000
 const CACHED_MS = 1_000
 const EVERY_MS = 5_000
 
-/** Asks the storage engines whether they answer: for `/readyz` when it is asked, and for the metrics now and then. */
+/** Checks whether the storage engines answer: for `/readyz` on request, and for the metrics now and then. */
 export class EngineHealth {
   private readonly options: { engines: { [name: string]: Pinged }; metrics: Metrics; clock: Clock }
   private last: { at: number; down: Promise<string[]> } | undefined
@@ -51,7 +51,7 @@ export class EngineHealth {
       this.options.metrics.engineUp.set({ engine: name }, 1)
       return true
     } catch {
-      // The gauge and the answer of /readyz are the record.
+      // // The gauge and the answer of /readyz are the record.
       this.options.metrics.engineUp.set({ engine: name }, 0)
       return false
     } finally {

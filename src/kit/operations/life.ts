@@ -2,8 +2,8 @@ import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { join } from 'node:path'
 
 /**
- * One run of a process, from its start to its end. Nodes are known by their data folders, each of which one process
- * at a time has: what says it is done by an earlier life of a node is done by nobody any more.
+ * One run of a process, from its start to its end. A node is its data folder, which one process at a time owns: work of
+ * an earlier life of a node is done by nobody any more.
  */
 export interface Life {
   node: string

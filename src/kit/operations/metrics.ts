@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** Every number that `/metrics` shows, by the name that operators know it under. */
+/** Every metric of `/metrics`, by the name that operators know. */
 export interface Metrics {
   points: Counter<'result'>
   appendSeconds: Histogram
@@ -21,7 +21,7 @@ export interface Metrics {
   mqttMessages: Counter<'result'>
   mqttConnected: Gauge<'broker'>
   mqttWaiting: Gauge<'broker'>
-  /** Runs before each scrape: for numbers that are looked up rather than counted. One that fails leaves its numbers as they were. */
+  /** Runs before each scrape: for numbers that are looked up rather than counted. If it fails, its numbers stay. */
   beforeScrape(collect: () => unknown): void
   /** The text that Prometheus reads. */
   text(): Promise<string>
@@ -32,7 +32,7 @@ export interface Metrics {
 const APPEND_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
-/** How often the timer runs that tells how late timers run. */
+/** Interval of the timer that measures how late timers run. */
 const LOOP_RESOLUTION_MS = 10
 
 export const createMetrics = (): Metrics => {
@@ -97,7 +97,7 @@ export const createMetrics = (): Metrics => {
   return metrics
 }
 
-/** Values that parts of the service report when asked, and the fate of messages. */
+/** Values that parts of the service report on request, and the fate of messages. */
 const lookedUp = (
   registers: Registry[],
 ): Pick<Metrics, 'processesStuck' | 'scavengesFailed' | 'mqttMessages' | 'mqttConnected' | 'mqttWaiting'> => {
@@ -125,7 +125,7 @@ const lookedUp = (
   }
 }
 
-/** Series that exist from the start make a rate of the first minute possible. */
+/** Series that exist from the start give a rate for the first minute. */
 const beginAtZero = ({ points, transitions, deliveries, mails }: Metrics): void => {
   for (const result of ['accepted', 'duplicate', 'rejected']) points.inc({ result }, 0)
   for (const type of ['entry', 'leave']) transitions.inc({ type }, 0)
@@ -133,7 +133,7 @@ const beginAtZero = ({ points, transitions, deliveries, mails }: Metrics): void 
   for (const outcome of ['sent', 'failed', 'refused', 'unsent']) mails.inc({ outcome }, 0)
 }
 
-/** Without the gauges that have the name of a counter: the same numbers are there without `_total`, by type. */
+/** Without the gauges named like a counter: the same numbers exist without `_total`, by type. */
 const processMetrics = (registry: Registry): void => {
   collectDefaultMetrics({ register: registry })
   for (const what of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${what}_total`)

@@ -13,7 +13,7 @@ export interface OperationsOptions {
 export const starting = (extra?: { [member: string]: unknown }): Failure =>
   new Failure('overloaded', { message: 'The service is starting.', retryAfterSeconds: 1, extra })
 
-/** What operators and load balancers ask: alive, ready, and the numbers. */
+/** Endpoints for operators and load balancers: alive, ready, and the numbers. */
 export const operationsRoutes = ({ metrics, health, isReady }: OperationsOptions): Route[] => [
   route({
     ...operation('/healthz', 'readLiveness', 'Whether the process is alive'),

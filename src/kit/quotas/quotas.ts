@@ -4,11 +4,11 @@ import { Failure } from '../../kernel/errors.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import { NO_SUMS, USES, type UsesRow } from './uses.ts'
 
-/** Limit of one thing that an organization may have. */
+/** Limit on one kind of thing of an organization. */
 export interface Quota {
-  /** What `limits` and `uses` call it. */
+  /** Its name in `limits` and `uses`. */
   name: string
-  /** In a sentence, as `10 trackers` has it. */
+  /** In a sentence, as in `10 trackers`. */
   thing: string
   max: number
   /** The table whose rows are counted; left out, the sum of that name in `USES` is read. */
@@ -20,15 +20,15 @@ export interface Quota {
 /** Takes a place for something new of that name; a repeated take for the same command replaces the one before. @throws Failure quota */
 export type TakePlace = (name: string, amount?: number) => Promise<void>
 
-/** Things about to be made, or made and perhaps not in the tables yet. */
+/** Things about to be made, or made but perhaps not in the tables yet. */
 interface Hold {
   amount: number
-  /** Where the log has it; undefined until it is there. */
+  /** Position in the log; undefined until it is there. */
   position?: number
 }
 
 interface Use {
-  /** As the tables had it. */
+  /** As counted in the tables. */
   stored: number
   countedAt: number
   holds: Set<Hold>
@@ -38,20 +38,20 @@ interface Use {
   next?: Promise<void>
 }
 
-/** How long a count is trusted: other processes make things too. */
+/** Time for which a count is trusted: other processes make things too. */
 const COUNT_AGAIN_MS = 10_000
-/** The same where little is left. */
+/** The same near the limit. */
 const COUNT_AGAIN_NEAR_MS = 1_000
 const NEAR = 0.9
-/** Holds beyond which a count is made before its time. */
+/** Holds above which a count is made early. */
 const HOLDS_MAX = 10_000
 const COUNTS_MAX = 5
 const USES_MAX = 10_000
 
 /**
- * How much each organization may have, and has. A place is taken before something is made, so that commands of one process
- * never pass the limit, however many come at once. Other processes are heard of through the tables: several together may
- * pass it by what the others make in the ten seconds (near the limit, one) in which a count is trusted.
+ * Limits and uses of each organization. A place is taken before something is made, so that commands of one process
+ * never pass the limit, however many come at once. Other processes are noticed through the tables: several together may
+ * pass it by the number that the others make in the ten seconds (near the limit, one) for which a count is trusted.
  */
 export class Quotas {
   private readonly services: { tables: Pick<TableStore, 'find' | 'get' | 'checkpoint'>; clock: Clock }
@@ -70,7 +70,7 @@ export class Quotas {
     return Object.fromEntries([...this.quotas.values()].map(({ name, max }) => [name, max]))
   }
 
-  /** What the tables have. @throws Failure engine_down */
+  /** Uses according to the tables. @throws Failure engine_down */
   async usesOf(organizationId: string): Promise<{ [name: string]: number }> {
     const quotas = [...new Set(this.quotas.values())]
     const stored = await Promise.all(quotas.map((quota) => this.stored(organizationId, quota)))
@@ -78,9 +78,9 @@ export class Quotas {
   }
 
   /**
-   * Runs a command that takes places, named by quota or table, for what it makes; they are free again where it wrote
-   * nothing. What has no quota is not bounded.
-   * @throws Failure quota of a place that is not there
+   * Runs a command that takes places, named by quota or table, for the things it makes; they are free again where it
+   * wrote nothing. Things without a quota are not bounded.
+   * @throws Failure quota of a missing place
    */
   async within<Done extends { wrote?: { position: number } }>(
     organizationId: string,
@@ -103,7 +103,7 @@ export class Quotas {
     }
   }
 
-  /** How much more there may be. @throws Failure engine_down */
+  /** Remaining amount. @throws Failure engine_down */
   async left(organizationId: string, name: string): Promise<number> {
     const quota = this.quotas.get(name)
     if (quota === undefined) return Number.POSITIVE_INFINITY
@@ -144,7 +144,7 @@ export class Quotas {
     )
   }
 
-  /** Counts anew: a count that runs already may have missed what was deleted since it began, so all callers wait for the next. */
+  /** Counts again: a running count may have missed later deletions, so all callers wait for the next. */
   private recount(organizationId: string, quota: Quota, use: Use): Promise<void> {
     use.next ??= (use.counting ?? Promise.resolve())
       .catch(() => undefined)
@@ -161,7 +161,7 @@ export class Quotas {
     for (let counts = 1; ; counts++) {
       const stored = await this.stored(organizationId, quota)
       const now = await this.through(quota)
-      // What came into the table meanwhile may be counted, and is held too: counted again, it is one or the other.
+      // // Rows added to the table meanwhile may be both counted and held: counted again, they are one or the other.
       const isBetween = [...use.holds].some(({ position = -1 }) => position > through && position <= now)
       if (!isBetween || counts === COUNTS_MAX) {
         for (const hold of use.holds) if (hold.position !== undefined && hold.position <= through) drop(use, hold)
@@ -185,7 +185,7 @@ export class Quotas {
   }
 }
 
-/** Looks whether there is room, before files are stored for a command that takes it. @throws Failure quota */
+/** Checks for room before files are stored for a command that takes it. @throws Failure quota */
 export const assertRoom = async (
   quotas: Quotas | undefined,
   organizationId: string,
@@ -198,7 +198,7 @@ export const assertRoom = async (
   })
 }
 
-/** Runs a command within the quotas, where there are some. */
+/** Runs a command within the quotas, if there are any. */
 export const withinQuotas = <Done extends { wrote?: { position: number } }>(
   quotas: Quotas | undefined,
   organizationId: string,

@@ -1,10 +1,10 @@
 import { RRuleTemporal } from 'rrule-temporal'
 
-/** The times of a rule that counts are counted from its first, whenever the next is asked for. */
+/** The times of a rule with COUNT are counted from its first, whenever the next is asked for. */
 const COUNT_MAX = 10_000
-/** A week, month or year of a rule is worked out whole, with all times of each of its days. */
+/** A week, month or year of a rule is computed whole, with all times of each of its days. */
 const TIMES_OF_DAY_MAX = 24
-/** Steps of a rule that are taken to find its next time: about a year of hours, eight years of days, a century of years; of minutes those after which weekdays and hours repeat. */
+/** Maximum of steps to the next time of a rule: about a year of hours, eight years of days, a century of years; of minutes those after which weekdays and hours repeat. */
 const STEPS_MAX: { [freq: string]: number } = {
   MINUTELY: 10_080,
   HOURLY: 9_000,
@@ -13,7 +13,7 @@ const STEPS_MAX: { [freq: string]: number } = {
   MONTHLY: 500,
   YEARLY: 100,
 }
-/** What a rule of minutes may say beside. */
+/** Parts that a rule of minutes may have. */
 const OF_MINUTES = ['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'WKST', 'BYDAY', 'BYHOUR']
 
 const HOUR_MS = 3_600_000
@@ -26,7 +26,7 @@ const STEP_MS: { [freq: string]: number } = {
   YEARLY: 366 * 24 * HOUR_MS,
 }
 
-/** The library heeds only one of each pair, so that days come that the rule leaves out. */
+/** The library heeds only one of each pair, so that it yields days that the rule excludes. */
 const APART_IN_A_YEAR = [
   ['BYWEEKNO', 'BYMONTHDAY'],
   ['BYWEEKNO', 'BYYEARDAY'],
@@ -45,7 +45,7 @@ const number = (from: number, to: number) => (value: string) => /^\d{1,5}$/.test
 const DAY = '(MO|TU|WE|TH|FR|SA|SU)'
 const matching = (pattern: string) => (value: string) => new RegExp(`^${pattern}$`).test(value)
 
-/** The parts of a rule (RFC 5545, 3.3.10) and what each may say. */
+/** The parts of a rule (RFC 5545, 3.3.10) and the valid values of each. */
 const PARTS: { [name: string]: (value: string) => boolean } = {
   FREQ: (value) => Object.hasOwn(STEPS_MAX, value),
   INTERVAL: number(1, 1_000),
@@ -73,7 +73,7 @@ const partsOf = (text: string): [name: string, value: string][] =>
       return [name, value.join('=')]
     })
 
-/** Fault of a rule's text, as it stands behind "must"; undefined for none. */
+/** Fault of a rule's text, as it follows "must"; undefined for none. */
 export const ruleFault = (text: string): string | undefined => {
   const parts = partsOf(text)
   const read = new Map(parts)
@@ -100,7 +100,7 @@ const isTooOften = (parts: Parts): boolean =>
 const timesOfDay = (parts: Parts): number =>
   ['BYHOUR', 'BYMINUTE', 'BYSECOND'].reduce((times, name) => times * (parts.get(name)?.split(',').length ?? 1), 1)
 
-/** The times of a rule, on the clock on the wall as if that were UTC. */
+/** The times of a rule, in wall-clock time as if that were UTC. */
 export class Rule {
   private readonly rule: RRuleTemporal
   private readonly stepMs: number
@@ -109,15 +109,15 @@ export class Rule {
   private readonly isNever: boolean
 
   /**
-   * `text` without DTSTART, `start` as `20261122T073000`; `untilOf` answers an UNTIL in UTC as the wall shows it. With
-   * `strict`, what the RFC forbids is an error.
-   * @throws Error for a rule that is none
+   * `text` without DTSTART, `start` as `20261122T073000`; `untilOf` converts an UNTIL in UTC to wall-clock time. With
+   * `strict`, anything that the RFC forbids is an error.
+   * @throws Error for an invalid rule
    */
   constructor(text: string, start: string, untilOf: (utc: string) => string, strict = false) {
     const parts = new Map(partsOf(text))
     const until = parts.get('UNTIL')
     if (until !== undefined) parts.set('UNTIL', wallUntil(until, untilOf))
-    // The library counts from the first time anew at each look.
+    // // The library counts from the first time again at each look.
     this.countMax = Number(parts.get('COUNT') ?? Number.POSITIVE_INFINITY)
     parts.delete('COUNT')
     const sent = libraryRule(parts, start, 1, strict)
@@ -142,7 +142,7 @@ export class Rule {
     }
   }
 
-  /** They end where none comes within the steps that are taken. */
+  /** Ends where no time comes within the allowed steps. */
   private *endless(wallMs: number): Generator<number, void> {
     if (this.isNever) return
     let from = wallMs
@@ -151,7 +151,7 @@ export class Rule {
       if (first == null) return
       from = first.epochMilliseconds
       yield from
-      // Many at once cost a fraction of as many looks for the next.
+      // // Many at once cost a fraction of as many single searches for the next.
       const end = new Date(from + steps * this.stepMs)
       for (const { epochMilliseconds } of unlessTooFar(() => this.rule.between(new Date(from), end)) ?? []) {
         from = epochMilliseconds
@@ -193,7 +193,7 @@ const unlessTooFar = <Answer>(look: () => Answer): Answer | undefined => {
   }
 }
 
-/** A day alone means all of it, a time without Z is one on the wall. */
+/** A day alone means the whole day, a time without Z is wall-clock time. */
 const wallUntil = (until: string, untilOf: (utc: string) => string): string => {
   if (until.length === 8) return `${until}T235959Z`
   return until.endsWith('Z') ? `${untilOf(until)}Z` : `${until}Z`

@@ -2,7 +2,6 @@ import { TIME_MS_MAX } from '../../kernel/schema.ts'
 import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
 import { Rule, ruleFault } from './recurrence-rule.ts'
 
-/** When a schedule is due. */
 export interface Recurrence {
   /** RFC 5545, without DTSTART. */
   rrule?: string
@@ -31,7 +30,7 @@ const LOOKED_AT = 10
 const SHIFT_MS_MAX = 3 * 3_600_000
 const DAY_MS = 86_400_000
 
-/** Why nobody could keep such a schedule; undefined when they can. */
+/** Reason why such a schedule cannot be kept; undefined when it can. */
 export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
   const { rrule } = recurrence
   const fault = rrule === undefined ? undefined : ruleFault(rrule)
@@ -48,28 +47,28 @@ export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
   }
 }
 
-/** The first due times after a moment, ms since the epoch. @throws Error for a rule that is none */
+/** The first due times after a moment, ms since the epoch. @throws Error for an invalid rule */
 export const duesAfter = (recurrence: Recurrence, afterMs: number, count: number): number[] => {
   const dues: number[] = []
   for (const at of eachDueAfter(recurrence, afterMs)) if (dues.push(at) === count) break
   return dues
 }
 
-/** The next due time after a moment, RFC 3339; undefined when there is none. @throws Error for a rule that is none */
+/** The next due time after a moment, RFC 3339; undefined when there is none. @throws Error for an invalid rule */
 export const nextAfter = (recurrence: Recurrence, afterMs: number): string | undefined => {
   const [at] = duesAfter(recurrence, afterMs, 1)
   return at === undefined ? undefined : new Date(at).toISOString()
 }
 
-/** The due times after a moment, each worked out when it is asked for: a thousand of a rare rule take a second. */
+/** The due times after a moment, each computed on demand: a thousand of a rare rule take a second. */
 export function* eachDueAfter(recurrence: Recurrence, afterMs: number): Generator<number, void> {
   const { timeZone, startTime, endTime } = recurrence
-  // Rules know no milliseconds.
+  // // Rules have no milliseconds.
   const startMs = Math.floor(Date.parse(startTime) / 1000) * 1000
   const endMs = endTime === undefined ? TIME_MS_MAX : Date.parse(endTime)
   const clock = new WallClock(timeZone)
   let last = Math.max(afterMs, startMs - 1)
-  // The rule runs on the clock on the wall; a little earlier, since that clock may have been set.
+  // // The rule runs in wall-clock time; a little earlier, since the clock may have been set.
   for (const wallMs of ruleOf(recurrence, clock).after(clock.wallOf(last) - SHIFT_MS_MAX)) {
     const at = clock.instantOf(wallMs)
     if (at > endMs) return
@@ -88,7 +87,7 @@ const ruleOf = ({ rrule, repeat, startTime }: Recurrence, clock: WallClock, stri
 
 const UTC_FORM = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/
 
-/** A day of the month is in a year the one of the month that the schedule begins in. */
+/** In a yearly rule, the day of the month belongs to the month in which the schedule begins. */
 const textOf = ({ period, every, weekdays, monthDay }: Repeat, startMonth: string): string =>
   [
     `FREQ=${period.toUpperCase()}`,
@@ -100,10 +99,10 @@ const textOf = ({ period, every, weekdays, monthDay }: Repeat, startMonth: strin
     ...(monthDay === undefined || period !== 'yearly' ? [] : [`BYMONTH=${Number(startMonth)}`]),
   ].join(';')
 
-/** The clock on the wall in a zone; times on it are ms as if it showed UTC. */
+/** The wall clock of a zone; its times are ms as if it showed UTC. */
 class WallClock {
   private readonly timeZone: string
-  /** By day since the epoch, how far the clock is ahead when that day (UTC) begins. */
+  /** Offset of the clock at the beginning of a day (UTC), by day since the epoch. */
   private readonly offsetsMs = new Map<number, number>()
 
   constructor(timeZone: string) {
@@ -119,10 +118,7 @@ class WallClock {
     return new Date(Math.min(this.wallOf(atMs), TIME_MS_MAX)).toISOString().slice(0, 19).replace(/[-:]/g, '')
   }
 
-  /**
-   * The moment when the clock shows a time: where it comes twice the first, where it is left out the first moment
-   * after the gap.
-   */
+  /** The moment when the clock shows a time: the first of two, or in a gap the first moment after it. */
   instantOf(wallMs: number): number {
     const before = this.offsetOf(wallMs - DAY_MS)
     const after = this.offsetOf(wallMs + DAY_MS)
@@ -137,7 +133,7 @@ class WallClock {
     return high
   }
 
-  /** No zone changes twice in a day, so a day that begins and ends alike is asked about twice in all. */
+  /** No zone changes twice in a day, so a day with equal offsets at both ends takes two lookups in all. */
   private offsetOf(atMs: number): number {
     const day = Math.floor(atMs / DAY_MS)
     const offsetMs = this.offsetAtStartOf(day)

@@ -33,7 +33,7 @@ export const actionRoute = (served: Served, action: ResourceAction): Route => {
   })
 }
 
-/** Another secret in place of the one that was shown. */
+/** Replaces the secret that was shown with another one. */
 export const rotationRoute = (served: Served, writer: ResourceWriter): Route => {
   const { declaration, services } = served
   const { path = '', operationId = '', summary = '' } = declaration.secrets?.told?.rotation ?? {}

@@ -18,7 +18,7 @@ export const article = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' 
 
 const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
 
-/** What the documentation shows for a row. */
+/** Example of a row for the documentation. */
 export const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
   ...Object.fromEntries(
     Object.entries({ ...defaultsOf(declaration), ...declaration.example }).filter(
@@ -55,7 +55,7 @@ export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
   headers: ['ETag'],
 })
 
-/** The answer of a route that makes something shown once. */
+/** The answer of a route that makes a value shown once. */
 export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
   const once = declaration.secrets?.told
   if (once === undefined) return rowAnswer(declaration)

@@ -10,17 +10,17 @@ import { originOf, type WriteOrigin, type Written } from './writes.ts'
 /** Items of one request. */
 const BULK_MAX = 500
 export const BULK_BYTES_MAX = 4 * 1024 * 1024
-/** Items that are written at a time: they share the appends of the log, and their rows the commits of the tables. */
+/** Items written at a time: they share the appends of the log, and their rows the commits of the tables. */
 const AT_ONCE = 256
 
-/** Refused item of a bulk: its place in the request, and why. */
+/** Refused item of a bulk: its place in the request, and the reason. */
 export interface Rejected {
   index: number
   code: string
   message: string
 }
 
-/** The schema of a list of items; those of the handler have none, since each is checked by itself. */
+/** The schema of a list of items; the handler's items have none, since each is checked by itself. */
 export const bulkItems = (items: JsonSchema = {}): JsonSchema => ({
   type: 'array',
   minItems: 1,
@@ -66,10 +66,10 @@ interface BulkDone<Done> {
 }
 
 /**
- * Writes each item by itself, several at a time: one that is refused is listed and leaves the others. Each has ids of its
- * own where they follow from a seed, or a repeated request, which finds some of them made, would draw other ids for the rest. Items that share a key of
- * `keysOf` are written in the order of the request.
- * @throws Failure of what no item is to blame for, such as engine_down
+ * Writes each item by itself, several at a time: a refused one is listed and leaves the others. Each has ids of its own
+ * where they are derived from a seed; otherwise a repeated request, which finds some items made, would draw other ids
+ * for the rest. Items that share a key of `keysOf` are written in the order of the request.
+ * @throws Failure of which no item is the cause, such as engine_down
  */
 export const writeEach = async <Done extends Written>(
   request: Parameters<typeof originOf>[0],
@@ -118,7 +118,7 @@ const outcomeOf = async <Done>(index: number, write: () => Promise<Done>): Promi
   }
 }
 
-/** Refuses names that would change what all objects inherit, which other bodies may not have at all. @throws Failure invalid */
+/** Refuses names that change the prototype of all objects, as other bodies do anyway. @throws Failure invalid */
 export const assertPlainNames = (item: unknown): void => {
   const waiting = [item]
   while (waiting.length > 0) {

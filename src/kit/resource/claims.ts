@@ -15,7 +15,7 @@ import type { ResourceState } from './decider.ts'
 /** Takes the value that a write at `version` gives the unique field. @throws Failure key_in_use, conflict */
 export type TakeUnique = (values: JsonObject, before: JsonObject | undefined, version: number) => Promise<void>
 
-/** Keeps the unique field of a resource unique: a value is taken before it is written, and the record itself says whether it has it. */
+/** Keeps a resource's unique field unique: a value is taken before it is written; the record tells whether it has it. */
 export class ResourceClaims implements ClaimOwners {
   private readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices
@@ -77,6 +77,6 @@ export class ResourceClaims implements ClaimOwners {
   }
 }
 
-/** Whether both are the same claim; hashes are made of those alone that are taken. */
+/** Whether both are the same claim; only taken claims are hashed. */
 const isSame = (one: UniqueValue, other: UniqueValue): boolean =>
   one.key === other.key && normalizeKey(one.value) === normalizeKey(other.value)

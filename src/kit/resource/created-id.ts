@@ -5,11 +5,11 @@ import type { WriteOrigin } from './writes.ts'
 
 export interface CreatedId {
   id: string
-  /** It was drawn for this write, so that nothing has it yet. */
+  /** It was drawn for this write, so no record has it yet. */
   isDrawn: boolean
 }
 
-/** The id that a create with this body has; drawn from `ids` where the body does not say it. @throws Failure invalid */
+/** The id of the record that this body creates; drawn from `ids` where the body has none. @throws Failure invalid */
 export const createdId = (
   { idFrom }: Pick<ResourceDeclaration, 'idFrom'>,
   { organizationId, ids, isOwnId = false }: Pick<WriteOrigin, 'organizationId' | 'ids' | 'isOwnId'>,

@@ -11,7 +11,7 @@ export interface ResourceState {
   organizationId: string
   values: JsonObject
   sealed: { [field: string]: string }
-  /** What the first create said, to recognise its repetition. */
+  /** Data of the first create, to recognize its repetition. */
   first: Pick<ResourceData, 'values' | 'sealed'>
   createdAt: string
   updatedAt: string
@@ -27,15 +27,15 @@ export const ABSENT: ResourceState = {
   updatedAt: '',
 }
 
-/** `data` are the values as they will be; secrets are sealed, and one that did not change is sealed as it was. */
+/** `data` are the future values; secrets are sealed, and an unchanged one stays sealed as it was. */
 export type ResourceCommand = { type: 'create' | 'change' | 'delete' | 'restore'; data: ResourceData }
 
-/** Opens secrets, so that two creates that said the same are recognised although nothing is sealed twice alike. */
+/** Opens secrets, so that two creates with the same data are recognized although no text is sealed twice alike. */
 export type OpenValues = (data: Pick<ResourceData, 'values' | 'sealed'>) => JsonObject
 
 /**
- * The life of one record: created, changed, deleted, and restored where it was deleted at the moment when something came to
- * name it. A create that repeats the first one changes nothing. Whether the values are allowed is checked before: that
+ * The life of one record: created, changed, deleted, and restored where it was deleted at the moment when another
+ * record came to name it. A create that repeats the first one changes nothing. The values are validated before: that
  * needs other records.
  */
 export const resourceDecider = (
@@ -62,7 +62,7 @@ export const resourceDecider = (
         if (idFrom !== undefined && data.values[idFrom.field] !== undefined) throw taken(`/${idFrom.field}`)
         throw taken('/_id', 'conflict')
       }
-      // Nothing is made, so that nobody hears of a new record.
+      // // Nothing is made, so that no consumer sees a new record.
       if (type === 'restore')
         return state.status === 'deleted' && !isErased(state) ? [{ type: types.changed, data }] : []
       if (state.status !== 'live' || state.organizationId !== data.organizationId) throw new Failure('not_found')
@@ -74,10 +74,10 @@ export const resourceDecider = (
   }
 }
 
-/** Its stream begins with its deletion: what it was is gone for ever. */
+/** Its stream begins with its deletion: its content is gone for ever. */
 const isErased = ({ createdAt }: ResourceState): boolean => createdAt === ''
 
-/** Whether a create makes something: it is not there, or its id follows from a value and it was deleted. */
+/** Whether a create makes something: the record does not exist, or its id is derived and it was deleted. */
 export const canBeMade = (
   { idFrom }: Pick<ResourceDeclaration, 'idFrom'>,
   { status }: ResourceState,
@@ -85,7 +85,7 @@ export const canBeMade = (
 ): boolean =>
   status === 'absent' || (status === 'deleted' && idFrom !== undefined && values[idFrom.field] !== undefined)
 
-/** Folds one fact of a resource's stream; types that are not its own leave the state as it is. */
+/** Folds one fact of a resource's stream; foreign types leave the state as it is. */
 export const evolveResource = (noun: string): ((state: ResourceState, fact: Fact) => ResourceState) => {
   const types = eventTypes(noun)
   return (state, fact) => {

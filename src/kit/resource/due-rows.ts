@@ -5,8 +5,8 @@ import { eventTypes, idOfStream, type ResourceData } from '../commands/declared-
 import type { RowSource } from './rows.ts'
 
 /**
- * Keeps, beside the rows of a resource, those of its records that wait for their time: of all organizations in one place.
- * `waiting` answers the members of such a row beside `organizationId`; undefined for a record that does not wait.
+ * Keeps, beside the rows of a resource, those of its waiting records: of all organizations in one place. `waiting`
+ * answers the members of such a row beside `organizationId`; undefined for a record that does not wait.
  */
 export const dueRows =
   (noun: string, table: TableDeclaration, waiting: (values: JsonObject) => object | undefined) =>

@@ -8,18 +8,18 @@ import type { RecordRef } from './writes.ts'
 import { heldBy, NAMES_NOTHING, type Reference, referencesOf } from './references.ts'
 
 /*
- * A write that comes to name a record, and the deletion of that record, at once: each looks at tables that do not have the
- * other one yet. In one process they are kept apart here, for records that cannot be deleted while something names them.
+ * A write that starts to name a record, and the deletion of that record, at once: each looks at tables that do not have
+ * the other one yet. In one process they are kept apart here, for records that cannot be deleted while they are named.
  * Another process may still name one at that very moment: then its deletion is taken back (reactors/references).
  */
 
-/** Says what a write will make of the values. @throws Failure invalid where it comes to name what was deleted meanwhile */
+/** Announces the values after a write. @throws Failure invalid where it starts to name a record deleted meanwhile */
 export type NameIn = (values: JsonObject, before: JsonObject | undefined) => Promise<void>
 
 const NAMERS_MAX = 20
 const KEPT_MIN = 5_000
 
-/** A record of one kind: clients choose ids, so records of several kinds may have the same one. */
+/** A record of one kind: clients choose ids, so records of several kinds may share one. */
 const keyOf = (plural: string, id: string): string => `${plural} ${id}`
 
 /** Work under way on each record, and waiters for its end. */
@@ -43,22 +43,22 @@ class UnderWay {
     return this.byKey.has(key)
   }
 
-  /** Others may have begun again when it resolves. */
+  /** Other work may have begun when it resolves. */
   async idle(key: string): Promise<void> {
     const known = this.byKey.get(key)
     if (known !== undefined) await new Promise<void>((go) => known.waiting.push(go))
   }
 }
 
-/** What the writes of one process name, by the key of the record that is named. */
+/** Names in the writes of one process, by the key of the named record. */
 class Names {
   private readonly writes = new UnderWay()
   private readonly deletions = new UnderWay()
   private readonly deleted = new RecentMap<string, boolean>(KEPT_MIN)
-  /** Records that came to name it last: the tables may not have them yet. */
+  /** The latest records to name it: the tables may not have them yet. */
   private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN, ({ length }) => length)
 
-  /** False for a deleted record. A deletion under way is waited for: the record may stay. */
+  /** False for a deleted record. A deletion under way is awaited: the record may stay. */
   async begin(key: string): Promise<boolean> {
     while (this.deletions.isBusy(key)) await this.deletions.idle(key)
     if (this.deleted.get(key) === true) return false
@@ -76,7 +76,7 @@ class Names {
     this.deleted.set(key, false)
   }
 
-  /** Nobody comes to name it while it is deleted; `remove` gets the records that did lately. */
+  /** No record starts to name it while it is deleted; `remove` gets those that did lately. */
   async without<Done>(key: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
     this.deletions.begin(key)
     try {
@@ -102,7 +102,7 @@ const namesOf = (log: EventLog): Names => {
 export class Naming {
   private readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices
-  /** Fields whose records are not deleted while something names them. */
+  /** Fields whose records cannot be deleted while they are named. */
   private fields: readonly Reference[] | undefined
 
   constructor(declaration: ResourceDeclaration, services: ResourceServices) {
@@ -110,7 +110,7 @@ export class Naming {
     this.services = services
   }
 
-  /** Runs a write, which says what it names before it is appended. */
+  /** Runs a write, which announces its names before it is appended. */
   async write<Handled extends { wrote?: unknown }>(
     id: string,
     run: (nameIn: NameIn) => Promise<Handled>,
@@ -120,7 +120,7 @@ export class Naming {
     const nameIn: NameIn = async (values, before) => {
       const fields = this.newlyNamed(values, before)
       if ([...fields.keys()].every((key) => begun.has(key))) return
-      // All in one order, also where a write is decided anew: two that wait for each other's names would wait for ever.
+      // // All in one order, also where a write is decided again: two that wait for each other's names would deadlock.
       const keys = [...new Set([...begun, ...fields.keys()])].sort()
       for (const key of begun) names.end(key, undefined)
       begun.clear()
@@ -143,27 +143,27 @@ export class Naming {
     }
   }
 
-  /** Runs a deletion, which gets the records that came to name this one lately. */
+  /** Runs a deletion, which gets the records that started to name this one lately. */
   deletion<Done>(id: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
     const { idFrom, plural, deletion } = this.declaration
-    // What is taken out is looked for again later; under an id that follows from a value it may be made anew.
+    // // `takeOut` looks for names again later; under a derived id the record may be made again.
     if (deletion?.whenReferenced === 'takeOut' || idFrom !== undefined) return remove([])
     return namesOf(this.services.log).without(keyOf(plural, id), remove)
   }
 
-  /** The same for what another process has restored since it was deleted here. */
+  /** The same for a record that another process has restored since it was deleted here. */
   private async beginRestored(key: string, target: string): Promise<boolean> {
     const { log, resources } = this.services
     const { noun } = resources.declarationOf(target)
     const [last] = await log.read(`${noun}-${key.slice(target.length + 1)}`, 'end', 1, 'backwards')
-    // What was deleted may end with an event that only keeps others from writing at its place.
+    // // The stream of a deleted record may end with an event that only keeps others from writing at its place.
     if (last?.type !== eventTypes(noun).changed) return false
     const names = namesOf(log)
     names.restored(key)
     return names.begin(key)
   }
 
-  /** Keys of what the values name and did not name before, each with the first reference that names it. */
+  /** Keys of the records that the values newly name, each with the first reference that names it. */
   private newlyNamed(values: JsonObject, before: JsonObject | undefined): Map<string, Reference> {
     const fields = new Map<string, Reference>()
     for (const reference of this.neededFields()) {

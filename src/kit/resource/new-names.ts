@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, type JsonSchema, pointerTo } from
 import type { Fields } from '../../kernel/schema.ts'
 import { textFault, type TextKind } from '../../kernel/text.ts'
 
-/** The schema as a record is held to it that may have been made before names were held to more. */
+/** The schema for a record that may have been made under weaker rules for names. */
 export const heldSchema = (schema: JsonSchema): JsonSchema => held(schema) as JsonSchema
 
 const held = (part: unknown): unknown => {
@@ -18,7 +18,7 @@ const held = (part: unknown): unknown => {
 }
 
 /**
- * The names that a change brings, by the field that they stand in: what is there already passes.
+ * The new names of a change, by their field: unchanged ones pass.
  * @throws Failure invalid that names every fault
  */
 export const assertNewNames = async (

@@ -11,7 +11,7 @@ const entriesOf = (fields: Fields): readonly [string, Field][] => {
   return made
 }
 
-/** The writable fields of a body, with defaults and in the form that is kept, which those of `kept` have already. */
+/** The writable fields of a body, with defaults and in their stored form, in which those of `kept` are already. */
 export const withDefaults = (fields: Fields, body: JsonObject, kept: JsonObject = {}): JsonObject => {
   const values: JsonObject = {}
   for (const [name, field] of entriesOf(fields)) {
@@ -33,6 +33,6 @@ export const pick = (values: JsonObject, names: readonly string[]): JsonObject =
 export const pickWithNull = (body: JsonObject, fields: object): JsonObject =>
   Object.fromEntries(Object.entries(body).filter(([name]) => Object.hasOwn(fields, name)))
 
-/** What the service keeps beside the fields. */
+/** The members that the service keeps beside the fields. */
 export const pickOthers = (values: JsonObject, fields: object): JsonObject =>
   Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(fields, name)))

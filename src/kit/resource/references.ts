@@ -11,15 +11,15 @@ import type { WriteOrigin } from './writes.ts'
 /** A field of one resource that names records of another one. */
 export interface Reference {
   field: string
-  /** `plural` of what it names. */
+  /** `plural` of its target. */
   target: string
   /** It may be taken out: it is optional, or a list. */
   isOptional: boolean
-  /** Values of other fields with which alone a record counts as naming it. */
+  /** Values of other fields under which alone a record counts as naming it. */
   namesWhile?: Field['namesWhile']
 }
 
-/** Fault of an id that the organization, or the caller in it, has nothing for. */
+/** Fault of an id that exists neither for the organization nor for the caller in it. */
 export const NAMES_NOTHING = 'names nothing in this organization'
 
 /** The record that an id of a body names. @throws Failure invalid with the path when the organization has none. */
@@ -51,20 +51,20 @@ export const referencesOf = (declaration: ResourceDeclaration): readonly Referen
   return references
 }
 
-/** Ids that a field names, whether it is one or a list. */
+/** Ids that a field names, one or a list. */
 export const namedIn = (values: { [field: string]: unknown }, field: string): string[] => {
   const value = values[field]
   if (Array.isArray(value)) return value as string[]
   return typeof value === 'string' ? [value] : []
 }
 
-/** Ids that keep what they name from being deleted. */
+/** Ids whose records cannot be deleted while these values name them. */
 export const heldBy = ({ field, namesWhile = {} }: Reference, values: { [field: string]: unknown }): string[] =>
   Object.entries(namesWhile).every(([name, ones]) => ones.includes(String(values[name]))) ? namedIn(values, field) : []
 
 /**
- * Each record that the values name, and did not name before, is there and the caller sees it. The service itself has
- * checked what it writes. @throws Failure invalid with the path.
+ * Checks that each newly named record exists and that the caller sees it. The service itself has checked its writes.
+ * @throws Failure invalid with the path.
  */
 export const assertReferences = async (
   declaration: ResourceDeclaration,
@@ -88,7 +88,7 @@ export const assertReferences = async (
   }
 }
 
-/** Callers limited to hubs write only what is in one of them. @throws Failure invalid */
+/** Callers limited to hubs may only write records in one of them. @throws Failure invalid */
 export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: string): void => {
   if (!seesRow(caller, values, { hubField })) {
     throw invalid(
@@ -100,7 +100,7 @@ export const assertHubs = (caller: UserCaller, values: JsonObject, hubField: str
   }
 }
 
-/** The row that takes the place of one that is deleted. @throws Failure invalid */
+/** The row that replaces a deleted one. @throws Failure invalid */
 export const heirOf = async (
   declaration: ResourceDeclaration,
   { tables }: Pick<ResourceServices, 'tables'>,

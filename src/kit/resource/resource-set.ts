@@ -19,15 +19,15 @@ interface NamingField extends Reference {
 
 const PAGE_ROWS = 200
 const AT_ONCE = 16
-/** Most records of each kind that are named one by one as users of another. */
+/** Largest number of users of a record that are named one by one, of each kind. */
 const NAMED_MAX = 5
 
-/** All resources, so that a reference is known from both sides: what it names, and what names a record. */
+/** All resources, so that a reference is known from both sides: its target, and the records that name it. */
 export class ResourceSet implements KnownResources {
   private readonly declarations: ReadonlyMap<string, ResourceDeclaration>
   private readonly namers = new Map<string, NamingField[]>()
 
-  /** @throws Error for a reference to what is no resource, or that a deletion could not take out. */
+  /** @throws Error for a reference to no resource, or one that a deletion could not take out. */
   constructor(resources: readonly { declaration: ResourceDeclaration }[]) {
     this.declarations = new Map(resources.map(({ declaration }) => [declaration.plural, declaration]))
     for (const declaration of this.declarations.values())
@@ -49,7 +49,7 @@ export class ResourceSet implements KnownResources {
     return this.declarations.has(plural)
   }
 
-  /** Those whose records are not deleted while something names them. Under an id that follows from a value one may be made anew. */
+  /** Resources whose records cannot be deleted while they are named. Under a derived id one may be made again. */
   held(): ResourceDeclaration[] {
     return [...this.declarations.values()].filter(
       ({ plural, deletion, idFrom }) =>
@@ -57,12 +57,12 @@ export class ResourceSet implements KnownResources {
     )
   }
 
-  /** Those whose records a deletion takes out of what names them. */
+  /** Resources whose records a deletion takes out of the records that name them. */
   takenOut(): ResourceDeclaration[] {
     return [...this.declarations.values()].filter(({ deletion }) => deletion?.whenReferenced === 'takeOut')
   }
 
-  /** @throws Failure conflict that names what uses the record, when its resource refuses to be deleted then. */
+  /** @throws Failure conflict that names the record's users, when its resource refuses deletion then. */
   async assertUnused(
     services: ResourceServices,
     origin: WriteOrigin,
@@ -86,7 +86,7 @@ export class ResourceSet implements KnownResources {
     throw new Failure('conflict', { message: `It is still in use by ${users.join(', ')}.`, errors })
   }
 
-  /** A record that keeps another one from being deleted: the tables know it, and its own stream agrees. */
+  /** A record that prevents the deletion of another one: the tables know it, and its own stream agrees. */
   async holderOf(services: ResourceServices, organizationId: string, named: RecordRef): Promise<RecordRef | undefined> {
     for (const namer of this.namers.get(named.plural) ?? []) {
       const { plural } = namer.declaration
@@ -99,8 +99,8 @@ export class ResourceSet implements KnownResources {
   }
 
   /**
-   * Has every record that names `id` name `heir` instead, or nothing where there is none: in the log, each by a write of
-   * its own, at most `recordsMax` of them. Doing it again changes nothing.
+   * Makes every record that names `id` name `heir` instead, or nothing without one: in the log, each by a write of its
+   * own, at most `recordsMax` of them. Repeating it changes nothing.
    */
   async redirect(
     services: ResourceServices,
@@ -126,7 +126,7 @@ export class ResourceSet implements KnownResources {
     return { wrote, isDone: true }
   }
 
-  /** By the holder's own stream, or its row where that is as new; undefined where the stream keeps events in a form of its own. */
+  /** By the holder's own stream, or its row where as new; undefined where the stream's events have another form. */
   private async holds(services: ResourceServices, holder: RecordRef, named: RecordRef): Promise<boolean | undefined> {
     const { state, version } = await new ResourceWriter(this.declarationOf(holder.plural), services).load(holder.id)
     if (state.status === 'absent') return undefined
@@ -149,10 +149,10 @@ export class ResourceSet implements KnownResources {
   }
 }
 
-/** What the records are asked for that keep one from being deleted. */
+/** Condition on the records that prevent a deletion. */
 const holding = ({ field, namesWhile }: Reference, id: string) => ({ ...namesWhile, [field]: id })
 
-/** The records that use one, those by name that the caller sees. */
+/** The records that use one, by name where the caller sees them. */
 const usesOf = (
   { caller }: WriteOrigin,
   { declaration, field }: NamingField,
@@ -171,7 +171,7 @@ const usesOf = (
   return others === 0 ? errors : [...errors, { path: many, message: `${others} more name it${place}` }]
 }
 
-/** Where a client sees a reference; nothing for one that it does not see. */
+/** Path at which a client sees a reference; nothing for an invisible one. */
 const publicName = ({ body, internal = {} }: ResourceDeclaration, field: string): string => {
   const path = body?.paths?.[field]?.slice(1).replaceAll('/', '.') ?? (field in internal ? undefined : field)
   return path === undefined ? '' : ` in ${path}`

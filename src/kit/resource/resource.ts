@@ -12,13 +12,13 @@ export interface Resource {
   /** Keeps the table: a part of the projection `directory`. */
   rows: RowSource
   writer(services: ResourceServices): ResourceWriter
-  /** Those of its verbs, of its actions, and that of a new key. */
+  /** Routes of its verbs, of its actions, and of a new key. */
   routes(services: ResourceServices, parts?: RouteParts): Route[]
 }
 
 /**
  * One declaration makes the events, the table and the routes of a resource ("Adding a resource" in docs/architecture.md).
- * What it cannot say a feature hands over: its own writes, its own rows (`rows` is given those that the kit would keep).
+ * A feature supplies the rest: its own writes, its own rows (`rows` gets those that the kit would keep).
  */
 export const defineResource = (
   declaration: ResourceDeclaration,

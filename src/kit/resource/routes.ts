@@ -123,7 +123,7 @@ const viewing = ({ declaration, own }: Served): Route['access'] => ({
   ...(own !== undefined && { own: true }),
 })
 
-/** Field values that a row must have for callers who see only their own. */
+/** Field values that a row must have for callers who only see their own. */
 const ownLimit = ({ declaration, own }: Served, caller: UserCaller): { [field: string]: string } =>
   own === undefined || caller.permissions.has(declaration.permissions.view) ? {} : { [own]: caller.userId }
 
@@ -202,7 +202,7 @@ const deleteRoute = (served: Served): Route => {
   })
 }
 
-/** The example without what a create sets for good. */
+/** The example without the fields that a create sets for good. */
 const changeable = ({ example, fixed = [] }: ResourceDeclaration): JsonObject =>
   Object.fromEntries(Object.entries(example).filter(([name]) => !fixed.includes(name)))
 

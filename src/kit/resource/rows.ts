@@ -24,7 +24,7 @@ export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
   }
 }
 
-/** What a list of this resource takes and answers. */
+/** Parameters and members of the list of this resource. */
 export const listShape = (declaration: ResourceDeclaration): ListShape => {
   const table = tableOf(declaration)
   const schemas = (rowSchema(declaration).properties ?? {}) as { [field: string]: JsonSchema }
@@ -57,7 +57,7 @@ export const listShape = (declaration: ResourceDeclaration): ListShape => {
 /** The part of a projection that keeps the table of a resource. It reads no table but its own. */
 export type RowSource = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>
 
-/** Keeps the rows of a resource: its own events, and for `links` those of the resources that name its records. */
+/** Keeps the rows of a resource: from its own events, and for `links` from those of the naming resources. */
 export const rowSource = (declaration: ResourceDeclaration): RowSource => {
   const { noun, plural: table } = declaration
   const types = eventTypes(noun)

@@ -6,7 +6,7 @@ import type { ResourceDeclaration } from './declaration.ts'
 
 const ANY: JsonSchema = { description: 'Accepted and ignored, so that what was read can be written back.' }
 
-/** What the documentation calls a record. */
+/** Name of a record in the documentation. */
 export const nameOf = ({ noun }: Pick<ResourceDeclaration, 'noun'>): string => noun[0].toUpperCase() + noun.slice(1)
 
 export const writeOnlyOf = ({ secrets }: Pick<ResourceDeclaration, 'secrets'>): readonly string[] =>
@@ -18,7 +18,7 @@ export const createSchema = ({ fields, body }: Pick<ResourceDeclaration, 'fields
   return { ...schema, properties: { _id: UUID, ...(schema.properties as object) } }
 }
 
-/** The body of a PUT: the fields, and what a GET answers beside them. */
+/** The body of a PUT: the fields, and the further members of a GET. */
 export const replaceSchema = (declaration: ResourceDeclaration): JsonSchema => {
   const schema = heldSchema(objectSchema({ ...keepable(declaration), ...declaration.body?.accepts }))
   return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
@@ -32,7 +32,7 @@ export const amendSchema = (declaration: ResourceDeclaration): JsonSchema => {
   return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 
-/** What a read answers in `data`. */
+/** Schema of `data` in the answer to a read. */
 export const rowSchema = (
   declaration: Pick<ResourceDeclaration, 'noun' | 'fields' | 'readOnly' | 'secrets' | 'personal'>,
 ): JsonSchema => {
@@ -45,7 +45,7 @@ export const rowSchema = (
   return answered(nameOf(declaration), { ...base, ...shown }, optional)
 }
 
-/** The schema that the values of a write must satisfy after defaults and merge, secrets that are kept aside. */
+/** The schema that the values of a write must satisfy after defaults and merge, without the sealed secrets. */
 export const valuesSchema = (declaration: ResourceDeclaration): JsonSchema =>
   heldSchema(objectSchema(keepable(declaration)))
 
@@ -62,7 +62,7 @@ const keepable = (declaration: ResourceDeclaration): Fields => {
   )
 }
 
-/** What a GET answers and nobody may write; a linked member may be among what the body says. */
+/** Members of a GET that nobody may write; a linked member may be part of the body. */
 const ignored = (declaration: ResourceDeclaration): JsonObject => {
   const names = ['_id', 'organizationId', 'createdAt', 'updatedAt', ...Object.keys(declaration.readOnly ?? {})]
   const version = { type: 'integer', minimum: 1, description: 'The version that was read; another one by now is 409.' }

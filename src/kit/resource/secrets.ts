@@ -18,7 +18,7 @@ export class ResourceSecrets {
     this.keyring = keyring
   }
 
-  /** Takes secrets out of the values. One that did not change stays encrypted as it was in `before`. */
+  /** Takes secrets out of the values. An unchanged one stays encrypted as it was in `before`. */
   seal(values: JsonObject, before: Sealed): { values: JsonObject; sealed?: Sealed } {
     const secret = [...writeOnlyOf(this.declaration), ...(this.declaration.secrets?.sealed ?? [])]
     if (secret.length === 0) return { values }

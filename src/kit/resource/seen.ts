@@ -5,7 +5,7 @@ import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { ResourceState } from './decider.ts'
 import type { WriteOrigin } from './writes.ts'
 
-/** @throws Failure not_found for a record that is not there, or that its writer does not see */
+/** @throws Failure not_found for a record that does not exist, or that its writer does not see */
 export const assertSeen = async (
   declaration: ResourceDeclaration,
   { tables }: Pick<ResourceServices, 'tables'>,

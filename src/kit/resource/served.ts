@@ -10,11 +10,11 @@ import type { ResourceAction, ResourceDeclaration, ResourceServices } from './de
 import { presented, type Presented } from './show.ts'
 import type { ResourceWrites, Written } from './writes.ts'
 
-/** What a feature hands over where the declaration cannot say it. */
+/** Parts that a feature supplies where the declaration cannot express them. */
 export interface RouteParts {
-  /** In place of the kit's: one write is several streams, or events of another form. */
+  /** Replaces the kit's: one write is several streams, or events of another form. */
   writes?: ResourceWrites
-  /** In place of the declaration's, where it needs more than the services of resources. */
+  /** Replaces the declaration's, where it needs more than the services of resources. */
   present?: ResourceDeclaration['present']
   /** Beside those of the declaration, for the same reason. */
   actions?: readonly ResourceAction[]
@@ -22,13 +22,13 @@ export interface RouteParts {
   conditions?(query: ListQuery, caller: UserCaller): Promise<ListConditions>
   /** Query parameters of the read beside `fields`, and the row where they ask for another one than the table's. */
   read?: { query: { [name: string]: JsonSchema }; row(request: RouteRequest, id: string): Promise<Row | undefined> }
-  /** Field that names the record's user: users without the permission to view read their own. */
+  /** Field that names the record's user: users without the permission to view can read their own. */
   own?: string
-  /** In place of the declaration's. */
+  /** Replaces the declaration's. */
   settles?: ResourceDeclaration['settles']
 }
 
-/** All that the routes of one resource share. */
+/** Everything that the routes of one resource share. */
 export interface Served extends RouteParts {
   declaration: ResourceDeclaration
   services: ResourceServices
@@ -36,7 +36,7 @@ export interface Served extends RouteParts {
   shape: ListShape
 }
 
-/** The reply of a write: the row as a read shows it, with what is shown once. */
+/** The reply of a write: the row as a read shows it, with values shown once. */
 export const written = async (
   served: Served,
   request: Presented,
@@ -49,7 +49,7 @@ export const written = async (
   return told === undefined ? reply : { ...reply, secret: true }
 }
 
-/** What the routes of one record have in common. */
+/** Common members of the routes of one record. */
 export const one = (
   declaration: ResourceDeclaration,
   method: Route['method'],

@@ -11,7 +11,7 @@ import { ResourceWriter } from './write.ts'
 
 export type Presented = Pick<RouteRequest, 'caller' | 'now'>
 
-/** Resource of the shown rows, and what shows them. */
+/** Resource of the shown rows, and the function that shows them. */
 export interface Presenting {
   declaration: ResourceDeclaration
   services: ResourceServices
@@ -31,7 +31,7 @@ export const findRow = async (
   return row
 }
 
-/** A row as the routes of its resource answer it, for routes that are written by hand. */
+/** A row as the routes of its resource answer it, for hand-written routes. */
 export const shownBy = async (
   declaration: ResourceDeclaration,
   services: ResourceServices,
@@ -44,7 +44,7 @@ export const shownBy = async (
   return show(whole)
 }
 
-/** A row that was made of an event from before the fields were sealed has none of them: the log does. */
+/** A row made of an event from before the fields were sealed lacks them: the log has them. */
 const openedRows = (
   declaration: ResourceDeclaration,
   services: ResourceServices,
@@ -61,7 +61,7 @@ const openedRows = (
   )
 }
 
-/** Rows with what is known at answer time only. */
+/** Rows with the members known only at answer time. */
 export const presented = async (
   { declaration, services, present = declaration.present }: Presenting,
   request: Presented,

@@ -6,13 +6,13 @@ import type { ResourceDeclaration, ResourceServices } from './declaration.ts'
 import type { ResourceState } from './decider.ts'
 import type { WriteOrigin, Written } from './writes.ts'
 
-/** A value shown once, in clear, and the values that are kept of it. */
+/** A value shown once, in clear, and the values that are stored for it. */
 export interface MadeOnce {
   told: JsonObject
   kept: JsonObject
 }
 
-/** A repeated request draws the same seed, and so makes the same. */
+/** A repeated request draws the same seed, and so the same value. */
 export const madeOnce = (
   { secrets }: Pick<ResourceDeclaration, 'secrets'>,
   services: ResourceServices,
@@ -31,13 +31,13 @@ export const toldOf = (once: MadeOnce | undefined, { status, values }: ResourceS
   return isDeepStrictEqual(pick(values, Object.keys(once.kept)), once.kept) ? { told: once.told } : {}
 }
 
-/** @throws Failure conflict when a repeated rotation finds that somebody has rotated again since. */
+/** @throws Failure conflict when a repeated rotation finds a later rotation. */
 export const stillTold = (once: MadeOnce, state: ResourceState): Pick<Written, 'told'> => {
   const told = toldOf(once, state)
   if (told.told === undefined) throw replacedSince()
   return told
 }
 
-/** A repeated rotation finds that somebody has rotated again since. */
+/** A repeated rotation finds a later rotation. */
 export const replacedSince = (): Failure =>
   new Failure('conflict', { message: 'It was replaced again since; replace it once more to be told one that holds.' })

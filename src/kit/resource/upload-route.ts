@@ -11,19 +11,19 @@ import { originOf, type WriteOrigin, type Written } from './writes.ts'
 import type { AttachedFile, FileHolder } from '../files/attached-file.ts'
 import type { Upload, Uploads } from '../files/uploads.ts'
 
-/** What differs between the records that files are attached to. */
+/** Differences between the records that files are attached to. */
 export interface Attaching {
-  /** What a record is called in sentences: `task`. */
+  /** Word for a record in sentences: `task`. */
   thing: string
   operationId: string
   description: string
   /** Title of the answer's schema. */
   title: string
-  /** The field of the form, and the member of the answer, that says where the file stands, with an example. */
+  /** The field of the form, and the member of the answer, that tells the file's place, with an example. */
   place: [member: string, example: string]
   /** Fields that the form may have beside it. */
   further?: { [name: string]: JsonSchema }
-  /** In place of looking for the record among those that the caller sees. @throws Failure not_found */
+  /** Replaces the lookup among the records that the caller sees. @throws Failure not_found */
   find?(request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId'>, id: string): Promise<void>
   /** @param fields those of the form */
   attach(origin: WriteOrigin, id: string, fields: { [name: string]: string }, file: AttachedFile): Promise<Written>
@@ -81,7 +81,7 @@ export const uploadRoute = (
   })
 }
 
-/** A file that is attached to something, as routes answer it. */
+/** An attached file, as routes answer it. */
 export const shownFile = (
   { _id, name, contentType, size, createdAt }: AttachedFile,
   place: { [member: string]: string },

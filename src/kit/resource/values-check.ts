@@ -10,8 +10,8 @@ import type { Change } from './writes.ts'
 const checks = new WeakMap<ResourceDeclaration, Check>()
 
 /**
- * The check of the values of a write. Compiled once, as the validator keeps what it compiled for good: a deletion makes
- * writers of all that may name the record.
+ * The check of the values of a write. Compiled once, as the validator keeps compiled schemas for good: a deletion makes
+ * writers of all resources that may name the record.
  */
 export const valuesCheck = (declaration: ResourceDeclaration): Check => {
   const check = checks.get(declaration) ?? compileCheck(valuesSchema(declaration))
@@ -19,7 +19,7 @@ export const valuesCheck = (declaration: ResourceDeclaration): Check => {
   return check
 }
 
-/** The values that a change asks for; whole and valid. */
+/** The values after a change; whole and valid. */
 export const changedValues = (
   declaration: ResourceDeclaration,
   check: Check,

@@ -36,10 +36,10 @@ import {
   type Written,
 } from './writes.ts'
 
-/** Records that a deletion is taken out of before it is answered; more follow. */
+/** Records that a deletion is taken out of before it is answered; others follow. */
 const TAKEN_OUT_MAX = 1_000
 
-/** Makes the command of a write from the record as it is. */
+/** Makes the command of a write from the present record. */
 type PrepareWrite = (state: ResourceState, version: number, take: TakePlace) => Promise<ResourceCommand>
 
 /** Refuses the deletion of a record by throwing. */
@@ -65,15 +65,15 @@ export class ResourceWriter implements ResourceWrites {
     this.decider = resourceDecider(declaration, (data) => this.secrets.opened(data))
   }
 
-  /** As `make`, with what the body says. */
+  /** As `make`, with the content of the body. */
   create(origin: WriteOrigin, body: JsonObject, extra?: JsonObject): Promise<Written> {
     const { id, isDrawn } = createdId(this.declaration, origin, body)
     return this.make(origin, id, async () => ({ body, extra }), isDrawn)
   }
 
   /**
-   * Makes a resource of what `making` answers, which nobody asks for what the same request made before. The same `_id` and
-   * body again answer what is there, to callers who see it; a repeat of the same request is shown again what is shown once.
+   * Makes a resource of the answer of `making`, which is not called where the same request made one before. The same `_id`
+   * and body again answer the existing record, to callers who see it; a repeat of the same request gets values shown once.
    * @throws Failure as `update`, conflict, quota
    */
   async make(origin: WriteOrigin, id: string, making: () => Promise<Making>, isDrawn = false): Promise<Written> {
@@ -93,7 +93,7 @@ export class ResourceWriter implements ResourceWrites {
     return { row: await this.rowOf(id, made), wrote, ...toldOf(once, await this.present(origin, id, made.state)) }
   }
 
-  /** What the same request made under that id before, by a process. */
+  /** The record that the same request made under that id before, by a process. */
   async madeBefore({ ids, metadata }: WriteOrigin, id: string): Promise<Written | undefined> {
     const { request } = metadata
     if (ids.isRepeat !== true || request === undefined) return undefined
@@ -113,8 +113,8 @@ export class ResourceWriter implements ResourceWrites {
   }
 
   /**
-   * Writes what `next` makes of the values as they are: read-only and internal ones are among them, secrets are in clear.
-   * It is called again when somebody else was faster.
+   * Writes the values that `next` makes of the present ones: with read-only and internal ones, and secrets in clear. It
+   * is called again when another writer was faster.
    * @throws Failure as `change`
    */
   async update(
@@ -135,7 +135,7 @@ export class ResourceWriter implements ResourceWrites {
     return { row: await this.rowOf(id, changed), wrote }
   }
 
-  /** The answer's row is the last one. @throws Failure not_found, stale_version, conflict with what uses it. */
+  /** The answer's row is the last one. @throws Failure not_found, stale_version, conflict that names its users. */
   async delete(origin: WriteOrigin, { id, expectedVersion, replaceWith }: Deletion): Promise<Written> {
     const { processes, resources } = this.services
     const { plural } = this.declaration
@@ -166,15 +166,15 @@ export class ResourceWriter implements ResourceWrites {
             await assertDeletable(state, version)
             return { plural, id, replaceWith }
           })
-    // What a repeated request had deleted before is not looked at again.
+    // // A record that a repeated request deleted before is not looked at again.
     const { state, version } = last ?? (await this.load(id))
-    // It is deleted: what cannot be done now follows (reactors/references).
+    // // It is deleted: the failed rest follows (reactors/references).
     const takenOut = await this.takeOut(origin, id, TAKEN_OUT_MAX).catch(() => ({ isDone: false, wrote: undefined }))
     const row = rowOf(id, version, state)
     return { wrote: allWrote(wrote, takenOut.wrote), row, isPending: !takenOut.isDone }
   }
 
-  /** Deletes a record alone; `heir` took its place in what named it. @throws Failure not_found, and of the check. */
+  /** Deletes only the record; `heir` replaced it where it was named. @throws Failure not_found, and of the check. */
   async remove(origin: WriteOrigin, id: string, check?: MayDelete, heir?: string): Promise<Wrote | undefined> {
     const { wrote } = await this.handle(origin, id, async (state, version) => {
       await check?.(state, version)
@@ -185,14 +185,14 @@ export class ResourceWriter implements ResourceWrites {
     return wrote
   }
 
-  /** Takes a record that was deleted out of what names it. Doing it again changes nothing. */
+  /** Takes a deleted record out of the records that name it. Repeating it changes nothing. */
   async takeOut(origin: WriteOrigin, id: string, recordsMax?: number): Promise<Redirected> {
     const { plural, deletion } = this.declaration
     if (deletion?.whenReferenced !== 'takeOut') return { isDone: true }
     return this.services.resources.redirect(this.services, origin, plural, id, undefined, recordsMax)
   }
 
-  /** Replaces what is shown once; the one before ends at once. @throws Failure not_found, conflict */
+  /** Replaces the value shown once; the one before ends at once. @throws Failure not_found, conflict */
   async rotate(origin: WriteOrigin, id: string): Promise<Written> {
     const once = madeOnce(this.declaration, this.services, origin, id)
     if (once === undefined) throw new Error(`${this.declaration.noun} has nothing that is told once`)
@@ -215,12 +215,12 @@ export class ResourceWriter implements ResourceWrites {
     return sealed === undefined ? undefined : this.secrets.open(field, sealed)
   }
 
-  /** The id that a create with this body has. @throws Failure invalid */
+  /** The id of the record that this body creates. @throws Failure invalid */
   idOf(origin: WriteOrigin, body: JsonObject): string {
     return createdId(this.declaration, origin, body).id
   }
 
-  /** What every write goes through: nothing comes to name what is gone, or to have what another record has. */
+  /** Common path of all writes: none comes to name a deleted record, or takes another record's value. */
   handle(
     { organizationId, ids, metadata }: WriteOrigin,
     id: string,
@@ -250,7 +250,7 @@ export class ResourceWriter implements ResourceWrites {
     )
   }
 
-  /** A secret shown again must hold: others may have changed it since a repeated request wrote it. */
+  /** A secret shown again must still be valid: others may have changed it since a repeated request wrote it. */
   private async present({ ids }: WriteOrigin, id: string, written: ResourceState): Promise<ResourceState> {
     return ids.isRepeat === true ? (await this.load(id)).state : written
   }

@@ -7,7 +7,7 @@ import type { ProcessKey } from '../commands/process.ts'
 import { metadataOf, userOf } from '../http/request-context.ts'
 import type { IdSource, RouteRequest, Wrote } from '../http/route.ts'
 
-/** Longest time of a write from looking at what it is checked against to standing in the log and the tables. */
+/** Longest time of a write from its checks until it stands in the log and the tables. */
 export const LATE_WRITES_MS = 10_000
 
 /** Writer, organization and time. `caller` is absent where the service itself writes. */
@@ -17,7 +17,7 @@ export interface WriteOrigin {
   now: number
   ids: IdSource
   metadata: EventMetadata
-  /** The id that a create says was drawn for it, and this is the first time that it is asked for. */
+  /** The id was drawn for this create, according to its body, and this is its first request. */
   isOwnId?: boolean
 }
 
@@ -26,11 +26,10 @@ export interface Written {
   wrote?: Wrote
   /** Values shown once, by their member of the answer. */
   told?: JsonObject
-  /** Something that has to follow is not done yet; the service will do it. */
+  /** A consequence of the write is still pending; the service will complete it. */
   isPending?: boolean
 }
 
-/** What is to be made. */
 export interface Making {
   body: JsonObject
   /** Read-only and internal fields. */
@@ -48,9 +47,9 @@ export interface Change {
 export interface Deletion {
   id: string
   expectedVersion?: number
-  /** Id of the record that takes its place in what names it. */
+  /** Id of the record that replaces it where it is named. */
   replaceWith?: string
-  /** Nothing of it is to be left, not even in the log. */
+  /** Nothing of it is to remain, not even in the log. */
   erase?: boolean
 }
 
@@ -61,9 +60,9 @@ export interface RecordRef {
   id: string
 }
 
-/** A record that is to be deleted. */
+/** A record to be deleted. */
 export interface LeavingRecord extends RecordRef {
-  /** Records that came to name it: the tables may not have them yet. */
+  /** Records that started to name it: the tables may not have them yet. */
   lately: readonly RecordRef[]
 }
 
@@ -71,11 +70,11 @@ export interface GiveWayData {
   /** Plural of the resource. */
   plural: string
   id: string
-  /** Id of the record that takes its place in what names it. */
+  /** Id of the record that replaces it where it is named. */
   replaceWith: string
 }
 
-/** About a record that is deleted: another one takes its place. */
+/** About a deleted record: another one replaces it. */
 export const GIVE_WAY: ProcessKey<GiveWayData> = { name: 'give-way' }
 
 /** The writes behind the routes of a resource: the kit's, or a feature's own where one write is several streams. */
@@ -85,15 +84,15 @@ export interface ResourceWrites {
   delete(origin: WriteOrigin, deletion: Deletion): Promise<Written>
 }
 
-/** The same write without the caller, whose rights were looked at already. */
+/** The same write without the caller, whose rights were checked already. */
 export const asService = ({ caller: _caller, ...origin }: WriteOrigin): WriteOrigin => origin
 
-/** @throws Failure stale_version, which says the present one. */
+/** @throws Failure stale_version, which has the present one. */
 export const assertVersion = (expected: number | undefined, version: number): void => {
   if (expected !== undefined && expected !== version) throw new Failure('stale_version', { extra: { version } })
 }
 
-/** The version that the client says it saw: of the body, or of If-Match. @throws Failure invalid */
+/** The version that the client saw, from the body or from If-Match. @throws Failure invalid */
 export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObject | undefined): number | undefined => {
   if (typeof body?.version === 'number') return body.version
   const header = request.headers.get('if-match')

@@ -3,17 +3,17 @@ import type { Json } from '../../kernel/json.ts'
 import { ABSENT_VALUE } from '../http/list-query.ts'
 import { keptValue, type ValueRule, valueFault } from './value-type.ts'
 
-/** Values of which a row has any; `null` means those without one. */
+/** Values of which a row has any; `null` means rows without one. */
 export interface AskedValues {
   values: Json[]
   isAbsent: boolean
-  /** Those of the values that are no option, or not any more. */
+  /** Values that are no option, or not any more. */
   strange: Json[]
 }
 
 /**
- * The values that a filter means by the texts of its parameter. Ids and options may stand in one text with commas, unless
- * an option has one. A value that was an option before is found while something has it: see `assertKnown`.
+ * The values that the texts of a filter's parameter mean. Ids and options may stand in one text with commas, unless an
+ * option has one. A former option is accepted while a record has it: see `assertKnown`.
  * @throws Failure invalid
  */
 export const askedValues = (rule: ValueRule, texts: readonly string[], path: string): AskedValues => {
@@ -26,8 +26,8 @@ export const askedValues = (rule: ValueRule, texts: readonly string[], path: str
 }
 
 /**
- * A value that is no option must be one that something still has from before: else a typing error would be answered as an
- * empty list. @throws Failure invalid that names the options
+ * A value that is no option must be one that some record still has: else a typing error would be answered with an empty
+ * list. @throws Failure invalid that names the options
  */
 export const assertKnown = async (
   { options = [] }: ValueRule,
@@ -51,7 +51,7 @@ const isChoice = (type: ValueRule['type']): boolean => type === 'option' || type
 /** The value that a text means. @throws Failure invalid */
 export const askedValue = ({ type, options }: ValueRule, text: string, path: string): Json => {
   const value = type === 'number' ? numberOf(text) : type === 'boolean' ? booleanOf(text) : timeOr(type, text)
-  // What the other rules forbid may be there from before.
+  // // Values that the other rules forbid may exist from before.
   const bare = { type: isChoice(type) ? ('text' as const) : type }
   const fault = value === '' ? 'must not be empty' : valueFault(bare, value)
   if (fault !== undefined) throw invalid(path, fault)

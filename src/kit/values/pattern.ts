@@ -4,14 +4,14 @@ import { RecentMap } from '../../kernel/recent-map.ts'
 const PATTERN_CHARS_MAX = 500
 /** Instructions of a compiled pattern: each character of a text costs at most that many steps. */
 const PROGRAM_MAX = 5_000
-/** A little more than that, as one of several characters becomes one instruction: what is longer is not compiled to be counted. */
+/** A little more, as one of several characters becomes one instruction: longer ones are not compiled to be counted. */
 const SPELLED_OUT_MAX = 2 * PROGRAM_MAX
 const KEPT_MAX = 1_000
 
 /** Instructions times characters: each step takes up to 90 ns, and a record may have its 256 KB of texts in such fields. */
 const STEPS_MAX = 1_000_000
 
-/** Instructions of a pattern that needs no bound of its own for its texts: such as one for e-mail addresses. */
+/** Instructions of a pattern that needs no bound on its texts: such as one for e-mail addresses. */
 const ORDINARY_SIZE = 500
 
 /** Whether a part of the text matches. Takes time that is linear in the text, whatever the pattern. */
@@ -25,13 +25,13 @@ interface Compiled {
 
 const kept = new RecentMap<string, Compiled | string>(KEPT_MAX / 2)
 
-/** A customer's regular expression, in the syntax of RE2; a string says why it is none. Never the engine of JavaScript, which some patterns keep busy for ever. */
+/** A customer's regular expression, in the syntax of RE2; a string is its fault. Never the engine of JavaScript, which some patterns keep busy for ever. */
 export const linearPattern = (source: string): Pattern | string => {
   const pattern = compiledOnce(source)
   return typeof pattern === 'string' ? pattern : pattern.matches
 }
 
-/** How many characters a text may have that is held against a pattern, where nothing else bounds it. */
+/** Maximum length of a text that is matched against a pattern, where nothing else bounds it. */
 export const charsMaxOf = (source: string, charsMax: number): number => {
   const pattern = compiledOnce(source)
   const size = typeof pattern === 'string' ? 1 : Math.min(pattern.size, ORDINARY_SIZE)
@@ -74,7 +74,7 @@ const compiled = (source: string): Compiled | string => {
 const TOKENS =
   /\\Q.*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:[^\]]*:\]|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[a-zA-Z-]*:?))?|\{(\d+)(?:(,)(\d*))?\}|./gsu
 
-/** About how many characters and classes a pattern has once what is repeated is written as often: compiling costs that. */
+/** Number of characters and classes of a pattern with its repetitions written out, about: the cost of compiling it. */
 const spelledOut = (source: string): number => {
   const around: number[] = []
   let size = 0

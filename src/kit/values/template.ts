@@ -4,33 +4,33 @@ import { RecentMap } from '../../kernel/recent-map.ts'
 
 /*
  * Texts with values in them, in the syntax of Mustache (mustache.github.io, mustache(5)): variables, sections, inverted
- * sections, comments and other delimiters. The package parses; values are looked up and written here, so that nothing
- * but own members of the data is reached, no function is called, and every value is escaped for where the text goes,
- * those in triple braces too. There are no partials.
+ * sections, comments and other delimiters. The package parses; values are looked up and written here, so that only own
+ * members of the data are reached, no function is called, and every value is escaped for the kind of text, those in
+ * triple braces too. There are no partials.
  */
 
-/** A tag or a piece of text: type, name or text, start, end, and of a section what stands in it. */
+/** A tag or a piece of text: type, name or text, start, end, and the content of a section. */
 type Token = [type: string, value: string, start: number, end: number, inner?: Token[], ...more: unknown[]]
 
 export interface RenderOptions {
-  /** Makes a value safe where the text goes, such as in HTML; a plain text needs nothing. */
+  /** Makes a value safe for the kind of text, such as HTML; a plain text needs nothing. */
   escape: (value: string) => string
-  /** Characters of the result; what is beyond is cut off, with an ellipsis. */
+  /** Characters of the result; the rest is cut off, with an ellipsis. */
   charsMax: number
 }
 
 const TEMPLATE_CHARS_MAX = 10_000
 const DEPTH_MAX = 10
-/** The package looks for the end of a tag in time that is quadratic in a run of blanks. */
+/** The package searches the end of a tag in time that is quadratic in a run of blanks. */
 const BLANKS_MAX = 200
 const TOO_BLANK = new RegExp(`\\s{${BLANKS_MAX + 1}}`)
-/** Tags and pieces of text that are written for one result: sections in sections over long lists end here. */
+/** Tags and pieces of text that are written for one result: nested sections over long lists end here. */
 const STEPS_MAX = 10_000
 const KEPT_MAX = 500
 
 /**
- * What is wrong with a template; undefined when nothing is.
- * @param pathFault why a path names nothing in the data that there will be; undefined when it may name something
+ * The fault of a template; undefined for none.
+ * @param pathFault the reason why a path names nothing in the future data; undefined when it may name something
  */
 export const templateFault = (
   template: string,
@@ -54,10 +54,10 @@ export const renderTemplate = (template: string, data: object, options: RenderOp
 
 const kept = new RecentMap<string, Token[] | string>(KEPT_MAX / 2)
 const parser = new mustache.Writer()
-// Its own cache forgets nothing.
+// // Its own cache never forgets.
 ;(parser as unknown as { templateCache: undefined }).templateCache = undefined
 
-/** The tokens, or what is wrong with the syntax. */
+/** The tokens, or the fault of the syntax. */
 const parsed = (template: string): Token[] | string => {
   const known = kept.get(template)
   if (known !== undefined) return known
@@ -74,11 +74,11 @@ const parse = (template: string): Token[] | string => {
   }
 }
 
-/** Paths of the data that names in a section may be members of. */
+/** Paths of the data whose members the names in a section may be. */
 interface Bases {
-  /** What the section itself may be about. */
+  /** Possible paths of the section itself. */
   own: readonly string[]
-  /** Beside it, what those around it may be about. */
+  /** Together with those of the sections around it. */
   all: readonly string[]
 }
 
@@ -104,7 +104,7 @@ const tokensFault = (
   return undefined
 }
 
-/** In a section a name may be a member of what the section is about, or of an item of it. */
+/** In a section a name may be a member of its subject, or of an item of it. */
 const nameFault = (path: string, bases: Bases | undefined, pathFault: PathFault): string | undefined => {
   if (path === '.') return bases !== undefined ? undefined : '{{.}} must stand in a section'
   if (path === '') return 'must not have an empty tag'
@@ -115,7 +115,7 @@ const nameFault = (path: string, bases: Bases | undefined, pathFault: PathFault)
   return isMember === true ? undefined : `{{${path}}} ${fault}`
 }
 
-/** Those in a section of this name, which may be a member of what the one around it is about. Of what there is alone: their number is that of the names in it. */
+/** Paths for names in a section of this name, which may be a member of the one around it. As many as its names at most. */
 const basesIn = (path: string, around: Bases | undefined, pathFault: PathFault): Bases => {
   const outer = around?.own ?? []
   const named = path === '.' ? outer : [path, ...outer.map((base) => `${base}.${path}`)]
@@ -145,7 +145,7 @@ class Writing {
     return this.isFull() ? `${text.slice(0, charsMax - 1)}…` : text
   }
 
-  /** @param contexts what names are looked up in, the innermost last */
+  /** @param contexts objects in which names are looked up, the innermost last */
   write(tokens: readonly Token[], contexts: readonly unknown[]): void {
     for (const [type, value, , , inner = []] of tokens) {
       if (this.isFull()) return
@@ -193,7 +193,7 @@ const isEmpty = (value: unknown): boolean =>
   value === '' ||
   (Array.isArray(value) && value.length === 0)
 
-/** Lists of plain values with commas, whatever else has members as JSON. */
+/** Lists of plain values with commas, everything else with members as JSON. */
 const textOf = (value: unknown): string => {
   if (value === undefined || value === null || typeof value === 'function') return ''
   if (typeof value !== 'object') return String(value)

@@ -37,7 +37,7 @@ export const VALUE_TYPES = [
 
 export type ValueType = (typeof VALUE_TYPES)[number]
 
-/** What a value must be. */
+/** Conditions on a value. */
 export interface ValueRule {
   type: ValueType
   required?: boolean
@@ -56,7 +56,7 @@ export interface ValueRule {
 
 export const TEXT_CHARS_MAX = 10_000
 const OPTIONS_MAX = 500
-/** Largest number of files of a value whose rule does not say it. */
+/** Largest number of files of a value whose rule has none. */
 export const FILES_MAX = 50
 const TEXTS: readonly ValueType[] = ['text', 'barcode']
 const CHOICES: readonly ValueType[] = ['option', 'options']
@@ -77,13 +77,13 @@ export const ruleFields = (types: readonly ValueType[]): Fields => ({
   default: optional(anyValue),
 })
 
-/** Whether a text costs its pattern what it did. */
+/** Whether the pattern costs a text the same as before. */
 export const hasSamePattern = (rule: ValueRule, before: ValueRule | undefined): boolean =>
   before !== undefined && rule.pattern === before.pattern && rule.max === before.max
 
 /**
- * What is wrong with a rule whose members have their types. `path` is that of the rule. What the pattern costs is not
- * looked at where it `isKept`: others have been allowed it.
+ * The faults of a rule whose members have their types. `path` is that of the rule. The cost of the pattern is not
+ * checked where it `isKept`: it was allowed before.
  */
 export const ruleFaults = (rule: ValueRule, path: string, isKept = false): FieldError[] => {
   const faults: FieldError[] = []
@@ -115,11 +115,11 @@ export const ruleFaults = (rule: ValueRule, path: string, isKept = false): Field
   return faults
 }
 
-/** Whether there is a value: an empty text or list is none. */
+/** Whether there is no value: an empty text or list is none. */
 export const isEmpty = (value: Json | undefined): boolean =>
   value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 
-/** Why a value that is there does not keep its rule; undefined when it does. What a reference or a file names is for others to look at. */
+/** The reason why a value breaks its rule; undefined for none. Targets of references and files are not checked. */
 export const valueFault = (rule: ValueRule, value: Json): string | undefined => {
   switch (rule.type) {
     case 'text':
@@ -157,7 +157,7 @@ export const filesFault = ({ type }: ValueRule, value: Json, before: Json | unde
     : 'names a file that was not attached'
 }
 
-/** A value without faults in the form in which it is kept. */
+/** A valid value in its stored form. */
 export const keptValue = ({ type }: ValueRule, value: Json): Json => {
   if (type === 'text') return keptText(value as string, 'lines')
   if (CHOICES.includes(type)) return Array.isArray(value) ? value.map(nfc) : nfc(value)
