@@ -6,9 +6,9 @@ type Range = [Address, number]
 
 /** 64:ff9b::/96 and 64:ff9b:1::/48 (NAT64), 2002::/16 (6to4), ::/96 (IPv4-compatible) and the like are no unicast to ipaddr.js. */
 const PUBLIC = 'unicast'
-/** All that IANA has given out for the open network; ::/96, 100:0:0:1::/64, 5f00::/16 and what nobody has lie outside. */
+/** All that IANA assigned to the open network; ::/96, 100:0:0:1::/64, 5f00::/16 and unassigned ranges lie outside. */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3') as Range
-/** Ranges that ipaddr.js counts as unicast and that lead inside all the same. */
+/** Internal ranges that ipaddr.js counts as unicast. */
 const REFUSED_TOO: readonly Range[] = ['2001::/23', '3fff::/20', ...PLATFORM_ADDRESSES.map(({ cidr }) => cidr)].map(
   (cidr) => ipaddr.parseCIDR(cidr) as Range,
 )
@@ -21,8 +21,8 @@ export type AddressGuard = (address: string) => boolean
 
 /**
  * Refuses loopback, link-local, private, shared, multicast, reserved and translated ranges of both families (the
- * registries of IANA, RFC 6890), what IANA has not given out in IPv6, and what clouds answer their own machines at, except
- * what `allow` names.
+ * registries of IANA, RFC 6890), unassigned ranges of IPv6, and the addresses of clouds for their own machines, except
+ * those that `allow` names.
  * @throws Error for a range that is no CIDR.
  */
 export const addressGuard = (allow: readonly string[]): AddressGuard => {
@@ -45,7 +45,7 @@ const within = (address: Address, [net, bits]: Range): boolean => {
   return address.match(base as never, base === net ? bits : bits - 96)
 }
 
-/** The address that a host of a WHATWG url names literally (the parser has read octal, hexadecimal and short forms), without brackets. */
+/** The address that a host of a WHATWG url (octal, hexadecimal and short forms read) names literally, without brackets. */
 export const literalAddress = (hostname: string): string | undefined => {
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '')
   return ipaddr.isValid(host) ? host : undefined

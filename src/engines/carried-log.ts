@@ -2,7 +2,7 @@ import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../ke
 import type { Examination } from './examination.ts'
 import { type Appended, type EventLog, eventsOf, type FollowBatch, type Source, WrongRevision } from './event-log.ts'
 
-/** Tells, in a log that was copied from another one, what its events were there. No consumer follows it. */
+/** Records, in a log copied from another one, the places of its events there. No consumer follows it. */
 export const COPY_STREAM = 'log-copy'
 export const COPY_BEGUN = 'copyBegun.v1'
 /** Streams that begin late, with the revision of their first event. */
@@ -13,11 +13,11 @@ export const COPY_ENDED = 'copyEnded.v1'
 
 const BATCH_EVENTS_MAX = 500
 
-/** What the copy's own stream says. */
+/** State of the copy's own stream. */
 export interface CopyState {
   /** The log that is copied. */
   logId: string
-  /** What it adds to revisions, by stream. */
+  /** Offsets of revisions, by stream. */
   bases: Map<string, number>
   /** Positions up to which everything was copied, in both logs, rising. */
   passed: { carried: number[]; own: number[] }
@@ -25,7 +25,7 @@ export interface CopyState {
   endedAt: number | undefined
   /** Last revision of the copy's own stream. */
   revision: number
-  /** Data of the last event that said how far it was. */
+  /** Data of the last event with the progress. */
   last: unknown
 }
 
@@ -57,7 +57,7 @@ const noted = (known: CopyState | undefined, { type, data, revision, position }:
   return state
 }
 
-/** An event as it is put into the copy: its place in the log as a whole and its time go with it. */
+/** An event for the copy: with its position in the whole log and its time. */
 export const carriedEvent = ({ id, type, data, isJson, metadata, position, loggedAt }: RecordedEvent): NewEvent => ({
   id,
   type,
@@ -75,10 +75,10 @@ export const copyEvent = (id: string, type: string, data: object): NewEvent => (
 })
 
 /**
- * A copied log as the one that it was copied from: revisions, positions and times of its events are what they were, and
- * go on from there. So whatever names them stays right: checkpoints, snapshots, rows of the history, revisions that
- * clients hold. The order of the copy itself is looser: between two `COPY_PASSED` only each stream is in order, and
- * a follower of several gets their events in the order of their positions.
+ * A copied log in the shape of its original: revisions, positions and times of its events are unchanged, and continue
+ * from there. So every stored reference stays right: checkpoints, snapshots, rows of the history, revisions that
+ * clients hold. The order of the copy itself is looser: between two `COPY_PASSED` only each stream is in order, and a
+ * follower of several gets their events in the order of their positions.
  */
 export class CarriedLog implements EventLog {
   private readonly log: EventLog
@@ -86,7 +86,7 @@ export class CarriedLog implements EventLog {
   /** Position of the other log up to which it was copied. */
   private readonly through: number
   private readonly endedAt: number
-  /** Added to positions of events after the copy: they rise on from those of the other log. */
+  /** Added to positions of events after the copy, so that they rise on from those of the other log. */
   private readonly shift: number
 
   constructor(log: EventLog, state: CopyState) {
@@ -104,7 +104,7 @@ export class CarriedLog implements EventLog {
   async append(...[stream, events, expected]: Parameters<EventLog['append']>): Promise<Appended> {
     const base = this.baseOf(stream)
     const own = typeof expected === 'number' ? expected - base : expected
-    // So early a revision was truncated before the copy was made.
+    // // A revision that early was truncated before the copy was made.
     if (typeof own === 'number' && own < 0) throw new WrongRevision(stream, await this.head(stream))
     try {
       const { revision, position } = await this.log.append(stream, events, own)
@@ -219,7 +219,7 @@ export class CarriedLog implements EventLog {
     }
   }
 
-  /** From where the log itself is to be followed, so that nothing behind a position is left out. */
+  /** Position from which the log itself is to be followed, so that no event after a position is left out. */
   private ownOf(after: number | undefined): number | undefined {
     if (after === undefined || after < 0) return undefined
     if (after > this.through) return Math.max(after - this.shift, this.endedAt)
@@ -229,7 +229,7 @@ export class CarriedLog implements EventLog {
   }
 }
 
-/** Copied events are looser in order than before: the events of a window are held until it is over, and then sorted. */
+/** Copied events are in a looser order than before: the events of a window are held until its end, and then sorted. */
 class Windows {
   /** The checkpoint of the last batch. */
   told: number
@@ -237,7 +237,7 @@ class Windows {
   private readonly passed: CopyState['passed']
   private readonly after: number
   private readonly max: number
-  /** The window that is held: up to which of `passed` it goes. */
+  /** The window being held: its end as an index in `passed`. */
   private window: number
 
   constructor({ passed }: CopyState, after: number, max: number) {
@@ -252,7 +252,7 @@ class Windows {
     if (event.position > this.after) this.held.push(event)
   }
 
-  /** Batches of what stands in windows that end before a position of the log itself. */
+  /** Batches of the windows that end before a position of the log itself. */
   *endedBefore(own: number): Generator<FollowBatch> {
     const { carried, own: ends } = this.passed
     if (own <= (ends[this.window] ?? Number.MAX_VALUE)) return

@@ -22,7 +22,7 @@ export interface DataFolder {
 
 interface Owner {
   pid: number
-  /** When the process started, in ticks since the boot: a number of a process may be given anew. */
+  /** Start time of the process, in ticks since the boot: a process number may be reused. */
   startedAt: string
   bootId: string
   token: string
@@ -33,7 +33,7 @@ interface Owner {
 const LOCK_FILE = 'owner.lock'
 
 /**
- * Takes a folder for this process and makes it when it is missing. An owner that died, even by SIGKILL, does not block.
+ * Takes a folder for this process and creates it if missing. An owner that died, even by SIGKILL, does not block.
  *
  * @throws Error that names the folder and the process that has it.
  */
@@ -71,7 +71,7 @@ export const lockDataFolder = (path: string): DataFolder => {
 /** A pipe that the owner holds open for as long as it lives, which shows across containers. */
 const pipeOf = (lock: string, token: string): string => `${lock}.${token}.pipe`
 
-/** Answers what lets go of it. Where no pipe can be made, nobody can tell from another container. */
+/** Answers a function that releases it. Without a pipe, other containers cannot tell. */
 const holdPipe = (pipe: string): (() => void) => {
   if (spawnSync('mkfifo', ['-m', '600', pipe], { stdio: 'ignore' }).status !== 0) return () => undefined
   let held: number | undefined = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -101,7 +101,7 @@ export const ownerOfFolder = (path: string): number | undefined => {
   return owner !== undefined && isAlive(owner, lock) ? owner.pid : undefined
 }
 
-// A hard link is made by one of many at most, and shows the whole file at once.
+// // Only one of many makes a hard link, and it shows the whole file at once.
 const take = (path: string, lock: string, mine: string, token: string): void => {
   for (let attempt = 0; attempt < 10; attempt += 1) {
     try {
@@ -149,7 +149,7 @@ const ownerOf = (lock: string): Owner | undefined => {
   }
 }
 
-/** Its number says nothing here. */
+/** Its process number means nothing here. */
 const isElsewhere = ({ namespace: others }: Owner): boolean => others !== undefined && others !== namespace()
 
 const isAlive = (owner: Owner, lock: string): boolean => {
@@ -171,7 +171,7 @@ const startOf = (pid: number): string | undefined => {
   const stat = readIfThere(`/proc/${pid}/stat`)
   // The name of the program, in parentheses, may itself hold spaces and parentheses.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
-  // A zombie is dead, although its parent has not asked for it yet.
+  // // A zombie is dead, although its parent has not collected it yet.
   return fields === undefined || fields[0] === 'Z' ? undefined : fields[19]
 }
 

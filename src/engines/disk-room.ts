@@ -16,14 +16,14 @@ export interface DiskRoomOptions {
   broken(error: unknown): void
 }
 
-/** So much stays free. A commit of less may fit into pages that the engine reuses: it proves nothing about the disk. */
+/** Bytes that stay free. A smaller commit may fit into reused pages of the engine: it proves nothing about the disk. */
 const FREE_BYTES_MIN = 1024 * 1024
 const TRY_EVERY_MS = 1_000
 
 /**
- * Whether an engine may write. It may not once the disk is full or a commit has failed, until a filler at least as large
- * has gone to the disk: what is small would go through now and then, and half of the work be refused. The disk is looked
- * at before commits, because LMDB's driver writes beyond a buffer of its own when it reports a write that failed.
+ * Whether an engine may write. It may not once the disk is full or a commit has failed, until a filler at least as
+ * large has gone to the disk: small commits would succeed now and then, and half of the work be refused. The disk is
+ * checked before commits, because LMDB's driver writes beyond a buffer of its own when it reports a failed write.
  */
 export class DiskRoom {
   private readonly options: DiskRoomOptions
@@ -115,5 +115,5 @@ export class DiskRoom {
   }
 }
 
-/** What LMDB makes of a write that ended half-way, as the last one before a full disk does, and of a disk that failed. */
+/** LMDB's error for a write that ended half-way, as the last one before a full disk does, and for a failed disk. */
 const isShortWrite = (error: unknown): boolean => (error as { code?: unknown }).code === system.errno.EIO

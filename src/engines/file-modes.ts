@@ -1,26 +1,26 @@
 import { chmodSync, type Dirent, existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The rights of files and folders that group and others have. */
+/** The rights of group and others on files and folders. */
 const OTHERS = 0o077
-/** A folder in which everybody may write, such as /tmp, is not ours to close. */
+/** A folder in which everybody may write, such as /tmp, must not be closed. */
 const STICKY = 0o1000
-/** What a service puts into its data folder; whatever else lies there is its operator's. */
+/** Entries that a service puts into its data folder; all others are its operator's. */
 const OURS = /^(log|tables|history|history-scratch|files|mail|keys\.json|demo\.json|node-id|owner\.lock.*|restoring)$/
 const ENTRIES_MAX = 20_000
-/** One of these is there as soon as a start or a restore has written something. */
+/** One of these exists as soon as a start or a restore has written something. */
 const BEGUN = ['keys.json', 'node-id']
 /** Below, uploads come and go. */
 const DOCTOR_LEVELS = 2
 
-/** Everything that this process makes from now on, also by native code and threads, is its owner's alone. */
+/** Makes everything that this process creates from now on, also by native code and threads, its owner's alone. */
 export const makeForOwnerOnly = (): void => void process.umask(OTHERS)
 
 /**
- * Takes the rights of group and others from a data folder that an earlier version made. Without the right to enter a folder
- * nobody reaches anything below it: so closing the top one is what counts, and comes first. What lies below is closed for
- * copies that are made of it, the upper levels first and at most 20,000 entries: a start does not wait for millions.
- * @returns what could not be closed, such as the mount of another user
+ * Removes the rights of group and others from a data folder of an earlier version. Without the right to enter a folder
+ * nobody reaches anything below it: so the top one matters, and comes first. Entries below are closed for copies made
+ * of them, the upper levels first and at most 20,000: a start does not wait for millions.
+ * @returns entries that could not be closed, such as the mount of another user
  */
 export const closeDataFolder = (path: string): string[] => {
   const open: string[] = []
@@ -35,7 +35,7 @@ export const openToOthers = (path: string): string | undefined => {
   return undefined
 }
 
-/** Takes the rights of group and others from one file or folder. */
+/** Removes the rights of group and others from one file or folder. */
 export const close = (path: string): boolean => {
   try {
     const { mode } = lstatSync(path)
@@ -48,7 +48,7 @@ export const close = (path: string): boolean => {
 
 const isOpen = (path: string): boolean => ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS) !== 0
 
-/** The folder, what is ours in it, and what lies below that, level by level. Links are not followed. */
+/** The folder, our entries in it, and their descendants, level by level. Links are not followed. */
 function* entriesOf(path: string, levels = Number.POSITIVE_INFINITY): Generator<string> {
   const top = realpathSync(path)
   if ((lstatSync(top).mode & STICKY) === 0) yield top
@@ -70,6 +70,6 @@ const childrenOf = (folder: string): Dirent[] => {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // gone in between, or not ours
+    return [] // // deleted meanwhile, or not ours
   }
 }

@@ -1,6 +1,6 @@
 import type { Examination } from './examination.ts'
 
-/** Formats in which a query may be answered, as ClickHouse names them. */
+/** Formats of answers, as ClickHouse names them. */
 export type HistoryFormat =
   | 'JSONEachRow'
   | 'JSONCompactEachRow'
@@ -17,8 +17,8 @@ export interface HistoryErasure {
   organizationId: string
   trackerId?: string
   /**
-   * For a tracker: what happened up to this time, ms since the epoch, since a tracker may be made anew under its id. A run
-   * goes by the time of its event. Left out: whatever the time.
+   * For a tracker: rows up to this time, ms since the epoch, since a tracker may be made again under its id. A run goes
+   * by the time of its event. Left out: rows of any time.
    */
   through?: number
 }
@@ -30,18 +30,18 @@ export interface HistoryErasure {
  * - An insert under the same `token` as one of the last hundred into that table inserts nothing; the token only saves work.
  * - A query is answered as a stream of chunks as the engine makes them, never held whole; ending the iteration early ends the query.
  * - Queries run beside each other and beside inserts; more than the bound are refused with a `Failure` `overloaded`.
- * - What is erased is in no answer to a question that is asked afterwards. An insert that is under way meanwhile may bring
- *   some of it back: inserters know what was erased (projections/erasures.ts).
+ * - Erased rows are in no answer to a later query. A concurrent insert may bring some of them back: inserters know the erasures
+ * (projections/erasures.ts).
  * - Nothing blocks the event loop; an engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface HistoryStore {
-  /** Name of the cluster whose shards have the rows; undefined: one server, or this process, has them all. */
+  /** Name of the cluster whose shards hold the rows; undefined: one server, or this process, holds them all. */
   readonly cluster?: string
   /** DDL and mutations. */
   command(sql: string, parameters?: HistoryParameters): Promise<void>
-  /** `block` is one or more blocks in ClickHouse's Native format whose columns are the table's. Handed over: the caller must not use its memory again. */
+  /** `block` is one or more blocks in ClickHouse's Native format with the table's columns. Handed over: the caller must not use its memory again. */
   insert(table: string, block: Uint8Array, token: string): Promise<void>
-  /** Takes the rows of these out of every table; repeating it is harmless. Their bytes leave the disk soon after, in the background. */
+  /** Removes their rows from every table; repeating it is harmless. The bytes leave the disk soon after, in the background. */
   erase(erasures: readonly HistoryErasure[]): Promise<void>
   /** `sql` has no FORMAT clause. */
   query(
@@ -53,10 +53,10 @@ export interface HistoryStore {
   /** Small answers, as objects (64-bit integers as numbers). @throws Failure too_large over 10,000 rows. */
   rows<R extends object>(sql: string, parameters?: HistoryParameters): Promise<R[]>
   ping(): Promise<void>
-  /** Tells what `waymark doctor` needs of a server. */
+  /** Reports the facts about a server for `waymark doctor`. */
   examine?(): Promise<Examination>
   close(): Promise<void>
 }
 
-/** What answers questions. */
+/** The query side of a history. */
 export type HistoryReader = Pick<HistoryStore, 'query' | 'rows'>

@@ -5,9 +5,9 @@ export interface HttpCall {
   /** Names and values in turn, in the order sent; a name may repeat. */
   headers: string[]
   body: string
-  /** For all of it: looking up, connecting, sending and the answer. */
+  /** For the whole call: lookup, connect, request and answer. */
   deadlineMs: number
-  /** Bytes of the answer's body that are kept; the rest is let go. */
+  /** Bytes of the answer's body that are kept; the rest is discarded. */
   answerBytesMax: number
 }
 
@@ -18,15 +18,15 @@ export type HttpOutcome =
 
 /**
  * Calls out over HTTP. Promises of every engine:
- * - Resolves for whatever happens, at the latest when the deadline is over; a status that came in time counts, however
- *   slowly the body follows.
+ * - Always resolves, at the latest when the deadline is over; a status that came in time counts, however slowly the
+ * body follows.
  * - The address actually connected to is checked, literal or looked up; special ranges are refused in both families
- *   unless allowed. Redirects are not followed.
+ * unless allowed. Redirects are not followed.
  * - Connections are kept alive for each origin, and callers of one origin never wait for each other's answers.
  */
 export interface HttpCaller {
   post(call: HttpCall): Promise<HttpOutcome>
-  /** Why this url would never be called: it is malformed, not http(s), or names a refused address literally. */
+  /** Reason why this url would never be called: it is malformed, not http(s), or names a refused address literally. */
   refusal(url: string): string | undefined
   close(): Promise<void>
 }

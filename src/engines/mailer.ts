@@ -6,29 +6,29 @@ export interface Mail {
   subject: string
   text: string
   html: string
-  /** When its reason came up, ms since the epoch; the same at each attempt. */
+  /** Time of its cause, ms since the epoch; the same at each attempt. */
   at: number
 }
 
 /** `error` is one short sentence without secrets and without the recipient. */
 export type MailOutcome =
   | { kind: 'sent' }
-  /** For good: the same mail would be refused again. */
+  /** Permanent: the same mail would be refused again. */
   | { kind: 'refused'; error: string }
-  /** For now: worth another attempt. */
+  /** Temporary: worth another attempt. */
   | { kind: 'failed'; error: string }
 
 /**
  * Sends mail. Promises of every engine (test/contracts/mailer.ts):
- * - Resolves for whatever happens, at the latest when its deadline is over; `sent` means that the mail server has taken
- *   the mail for good.
- * - One mail goes to one recipient, whatever stands in its fields.
+ * - Always resolves, at the latest when its deadline is over; `sent` means that the mail server has taken the mail for
+ * good.
+ * - One mail goes to one recipient, whatever its fields contain.
  * - The same mail sent again carries the same `Message-ID`.
  */
 export interface Mailer {
   send(mail: Mail): Promise<MailOutcome>
-  /** Checks whether mail could be handed over; sends none. @throws Error that says what is wrong, without secrets */
+  /** Checks whether mail could be handed over; sends none. @throws Error that names the fault, without secrets */
   check(): Promise<void>
-  /** Lets what is under way end. */
+  /** Waits for work under way. */
   close(): Promise<void>
 }

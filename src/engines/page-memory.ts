@@ -2,8 +2,8 @@ import { RecentMap } from '../kernel/recent-map.ts'
 import type { Find, Found, StoredRow } from './table-store.ts'
 
 /*
- * What engines of tables remember of pages that they answered: how a page is named, and rows beside the bytes that they
- * were unpacked from. Whether a page still holds is each engine's own business.
+ * Memory of engines of tables for answered pages: names of pages, and rows beside the bytes that they were unpacked
+ * from. Whether a page still holds is each engine's own business.
  */
 
 export const PAGES_BYTES = 24 * 1024 * 1024
@@ -12,12 +12,12 @@ const ROWS_BYTES = 16 * 1024 * 1024
 const ROW_BYTES_MAX = 64 * 1024
 /** A caller that takes more rows at once walks over all of them, and comes once. */
 export const PAGE_ROWS_MAX = 100
-/** Values of one condition, above which a question is nobody else's. */
+/** Values of one condition above which nobody else asks the same question. */
 const VALUES_MAX = 100
 const KEY_LENGTH_MAX = 2_000
-/** What a row takes in memory for each packed byte: packed, and unpacked up to five times as much. */
+/** Memory of a row for each packed byte: packed, and unpacked up to five times as much. */
 const UNPACKED = 6
-/** What a row takes besides: heads of objects, its name, its place in the map. */
+/** Further memory of a row: heads of objects, its name, its place in the map. */
 const ROW_BYTES = 600
 const PAGE_BYTES = 1_000
 
@@ -34,7 +34,7 @@ export const pageWeight = (rowBytes: number, key: string): number => PAGE_BYTES 
 export class RowMemory {
   private readonly rows = new RecentMap<string, Remembered>(ROWS_BYTES, weightOf)
 
-  /** The row of these bytes; where they have not changed the same object as before, frozen. */
+  /** The row of these bytes; where they are unchanged the same object as before, frozen. */
   row(name: string, bytes: Buffer, unpack: () => StoredRow): StoredRow {
     const kept = this.rows.get(name)
     if (kept?.bytes.equals(bytes)) return kept.row
@@ -46,7 +46,7 @@ export class RowMemory {
   }
 }
 
-/** Freezes a page of frozen rows, to be answered to others too; false where a row is not. */
+/** Freezes a page of frozen rows, for other callers too; false where a row is not frozen. */
 export const freezePage = (found: Found): boolean => {
   if (!found.rows.every(Object.isFrozen)) return false
   Object.freeze(found.rows)
@@ -54,7 +54,7 @@ export const freezePage = (found: Found): boolean => {
   return true
 }
 
-/** Names the question apart from its page; undefined for one that is too long to be asked again. */
+/** Names the question without its page; undefined for one too long to be asked again. */
 export const questionKey = ({
   where = {},
   every = {},
@@ -80,7 +80,7 @@ export const questionKey = ({
     sort ?? 0,
     total === true,
   ])
-  // Numbers that JSON cannot say, and values that are not there, are null in it.
+  // // Numbers that JSON cannot express, and missing values, are null in it.
   return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
 }
 
@@ -90,7 +90,7 @@ export const pageKey = ({ limit, offset = 0, after = '' }: Find, question: strin
     ? undefined
     : `${limit} ${offset} ${after} ${question}`
 
-/** False for what holds bytes, which cannot be frozen. */
+/** False for values with bytes, which cannot be frozen. */
 const freezeAll = (value: unknown): boolean => {
   if (typeof value !== 'object' || value === null) return true
   if (ArrayBuffer.isView(value)) return false

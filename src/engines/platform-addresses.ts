@@ -1,6 +1,6 @@
 /**
- * Addresses at which a cloud answers its own machines: metadata with credentials, name service, agents. Some lie in ranges
- * that are refused anyway; they are listed all the same, so that this is the one place to look them up.
+ * Addresses of a cloud for its own machines: metadata with credentials, name service, agents. Some lie in ranges that
+ * are refused anyway; they are listed all the same, so that this is the one place to look them up.
  */
 export const PLATFORM_ADDRESSES: readonly { cidr: string; what: string; source: string }[] = [
   {

@@ -18,15 +18,15 @@ export interface Bounds {
   to?: string | number
 }
 
-/** What a field is compared with. */
+/** Value that a field is compared with. */
 export type Term = string | number | boolean
 
 /** Bounds of one field. */
 export interface Range extends Bounds {
   field: string
-  /** The field goes round, as longitudes do: `from` beyond `to` means from there on, or up to there. */
+  /** The field is circular, as longitudes are: `from` beyond `to` means from there on, or up to there. */
   goesRound?: true
-  /** Wider bounds that every row keeps which `where` matches: what lies between is all that the narrower ones leave out. */
+  /** Wider bounds kept by every row that `where` matches: the narrower ones only leave out values between both. */
   keptWithin?: Bounds
 }
 
@@ -37,51 +37,51 @@ export interface Range extends Bounds {
 export interface Find {
   /** Equality; several values: any of them. A field that is an array matches when one of its members does. */
   where?: { [field: string]: Term | readonly Term[] }
-  /** As `where`, but the field, an array, has every one of these; of those that stand in an array, one. */
+  /** As `where`, but the field, an array, has every one of these; of those in an inner array, one. */
   every?: { [field: string]: readonly (Term | readonly Term[])[] }
   /** Bounds on one field declared `range`, inclusive. */
   range?: Range
-  /** Further ones, all of which hold. */
+  /** Further bounds, all of which hold. */
   ranges?: readonly Range[]
   /** Words that must all occur (as beginnings of words, case and accents aside) in the fields declared `text`. */
   text?: string
   /** Beside `text`, with the beginnings of words as `wordsOf` makes them: of each group one must occur. */
   words?: readonly (readonly string[])[]
   /**
-   * A field declared `range`; ties by id. Without it: by id. `within` are bounds that every row keeps which the other
+   * A field declared `range`; ties by id. Without it: by id. `within` are bounds that hold for every row that the other
    * conditions match: only that part of the index is walked.
    */
   sort?: { field: string; order: 'asc' | 'desc'; within?: Bounds }
   limit: number
   /** Rows to skip (for `?page=`). */
   offset?: number
-  /** Goes on after the row where the cursor stood; opaque, valid for the same question only. */
+  /** Continues after the row of the cursor; opaque, valid for the same question only. */
   after?: string
-  /** Count all that match (costs a pass over index entries, never over rows). */
+  /** Count all matches (costs a pass over index entries, never over rows). */
   total?: boolean
-  /** Asked before a write and not again soon: nothing of it is remembered. */
+  /** Asked before a write and not again soon: it is not remembered. */
   once?: true
 }
 
-/** What rows are counted together. */
+/** Groups in which rows are counted. */
 export interface Grouping {
   /** Declared `equality`: by each of its values, none of over 200 bytes. With `stepOf` declared `range`, and texts. */
   field: string
-  /** By stretches of values: the last one of the stretch that a value begins, and what comes next, which sorts after it. */
+  /** By stretches of values: the last value of the stretch that a value begins, and the next one, which sorts after it. */
   stepOf?(value: string): { last: string; next: string }
 }
 
-/** The stretch that a value begins. @throws where what comes next does not sort after the value: counting would never end */
+/** The stretch that a value begins. @throws where the next value does not sort after the value: counting would never end */
 export const stretchFrom = (stepOf: NonNullable<Grouping['stepOf']>, value: string): { last: string; next: string } => {
   const stretch = stepOf(value)
   if (Buffer.compare(Buffer.from(stretch.next), Buffer.from(value)) > 0) return stretch
   throw new Error(`a group that ${JSON.stringify(value)} begins has ${JSON.stringify(stretch.next)} behind it`)
 }
 
-/** What a question asks for, without how it is answered. */
+/** The conditions of a question, without the form of its answer. */
 export type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text' | 'words'>
 
-/** Rows of one group: of each question how many. */
+/** Rows of one group: the number for each question. */
 export interface Counted {
   /** With `stepOf` the first value of the stretch that a row has. */
   value: Term
@@ -92,7 +92,7 @@ export interface Counted {
 export const rangesOf = ({ range, ranges = [] }: Pick<Find, 'range' | 'ranges'>): readonly Range[] =>
   range === undefined ? ranges : [range, ...ranges]
 
-/** The one or two stretches of values that lie within the bounds. */
+/** The one or two stretches of values within the bounds. */
 export const stretchesOf = ({ from, to, goesRound }: Bounds & Pick<Range, 'goesRound'>): readonly Bounds[] =>
   goesRound === true && from !== undefined && to !== undefined && from > to ? [{ from }, { to }] : [{ from, to }]
 
@@ -103,21 +103,21 @@ export interface Found<R extends Row = Row> {
   next: string | null
 }
 
-/** All beginnings of words of a question: of each group one must occur. */
+/** All prefixes of words of a question: of each group one must occur. */
 export const wordGroupsOf = ({ text, words = [] }: Pick<Find, 'text' | 'words'>): readonly (readonly string[])[] =>
   text === undefined ? words : [...wordsOf(text).map((word) => [word]), ...words]
 
-/** Where a consumer stands: one number for each source that it follows (`all`, or a partition's number). */
+/** Position of a consumer: one number for each source that it follows (`all`, or a partition's number). */
 export type Checkpoint = { [source: string]: number }
 
 /** A commit's move and its owner: it is applied only while it follows the stored checkpoint. */
 export interface CheckpointMove {
   consumer: string
-  /** Where the batch begins: what must be stored now; undefined for nothing. */
+  /** Start of the batch: must equal the stored checkpoint; undefined for none. */
   from: Checkpoint | undefined
-  /** Where it ends; left out, rows alone are stored and the checkpoint stays. */
+  /** End of the batch; left out, only rows are stored and the checkpoint stays. */
   at?: Checkpoint
-  /** As `take` answered it. */
+  /** From `take`. */
   fence: number
 }
 
@@ -127,16 +127,16 @@ export const isSameCheckpoint = (one: Checkpoint | undefined, other: Checkpoint 
   return sources.length === Object.keys(other).length && sources.every((source) => one[source] === other[source])
 }
 
-/** What `take` answers: where the consumer stands, and the number that its owner shows with each commit. */
+/** Answer of `take`: the checkpoint of the consumer, and the number that its owner shows with each commit. */
 export interface Taken {
   at: Checkpoint | undefined
   fence: number
 }
 
-/** A commit does not follow what is stored; nothing of it was applied. */
+/** A commit does not follow the stored checkpoint; nothing of it was applied. */
 export class StaleCommit extends Error {
   readonly consumer: string
-  /** What is stored. */
+  /** The stored state. */
   readonly stored: Taken
   constructor(consumer: string, stored: Taken) {
     super(`consumer ${consumer} stands elsewhere or has another owner`)
@@ -147,72 +147,72 @@ export class StaleCommit extends Error {
 }
 
 /**
- * Tables of rows, grouped in scopes (an organization's id, or `-` for what belongs to none). Promises of every engine
+ * Tables of rows, grouped in scopes (an organization's id, or `-` for rows of none). Promises of every engine
  * (test/contracts/table-store.ts):
  * - Rows have places (`lives` of their table). A commit is seen whole or not at all by reads of one place, but for an
- *   answer of several calls into which commits came twenty times: that is given as it is. Nothing is promised over
- *   several places, neither order nor oneness: a consumer that writes several must bear that a crash leaves some of them
- *   as they were. Rows always come before their checkpoint, so after a crash a checkpoint never names what rows lack, and
- *   applying the same events again is harmless.
+ * answer of several calls into which commits came twenty times: that is given as it is. Nothing is promised over
+ * several places, neither order nor atomicity: a consumer that writes several must bear that a crash leaves some of
+ * them as they were. Rows always come before their checkpoint, so after a crash a checkpoint never names missing rows,
+ * and applying the same events again is harmless.
  * - A commit with a checkpoint is applied only if the stored one is `from` and no later fence was taken; otherwise it
- *   rejects with `StaleCommit`, rows and checkpoint alike. When the stored checkpoint is already `at` under the same
- *   fence, it was applied before (its answer was lost), and resolves.
+ * rejects with `StaleCommit`, rows and checkpoint alike. When the stored checkpoint is already `at` under the same
+ * fence, it was applied before (its answer was lost), and resolves.
  * - A commit is seen by every read that starts after it resolved. It is durable against SIGKILL; a power loss or a
- *   failover may take the last moments together with their checkpoint.
+ * failover may take the last moments together with their checkpoint.
  * - A row whose `expiresAt` has passed is not answered, by `get` nor by `find`.
- * - What `find` answers is for reading: an engine may answer others the same objects, and freezes what it shares.
- * - Rows hold what JSON can hold, and Uint8Array. An id takes 1 to 500 bytes; reading a longer one answers no row.
+ * - Answers of `find` are read-only: an engine may give the same objects to others, and freezes shared ones.
+ * - Rows hold JSON values, and Uint8Array. An id takes 1 to 500 bytes; reading a longer one answers no row.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface TableStore {
-  /** Rows stored at once before anyone is served, in an engine that writes less for each row the more rows a commit has. */
+  /** Rows stored at once before anyone is served, in an engine where larger commits cost less per row. */
   readonly catchUpRowsMax?: number
-  /** Makes the table known; changing a declaration's `version` is a new, empty table. Idempotent. */
+  /** Declares the table; another `version` is a new, empty table. Idempotent. */
   declare(table: TableDeclaration): Promise<void>
   get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined>
   getMany<R extends Row>(table: string, scope: string, ids: readonly string[]): Promise<(R | undefined)[]>
   find<R extends Row>(table: string, scope: string, question: Find): Promise<Found<R>>
   /**
-   * Counts what matches each of the questions, by groups; a row whose field is an array counts for each of its members.
-   * Groups without any are left out.
+   * Counts the matches of each question, by groups; a row whose field is an array counts for each of its members. Empty
+   * groups are left out.
    */
   countBy(table: string, scope: string, questions: readonly Conditions[], grouping: Grouping): Promise<Counted[]>
   /** Every row of a scope. Not for tables that live by row. */
   scan<R extends Row>(table: string, scope: string): AsyncIterable<StoredRow<R>>
-  /** Every row of every scope, in any order: to compare what was rebuilt beside, never on a path of service. */
+  /** Every row of every scope, in any order: to compare rebuilt tables, never on a path of service. */
   scanAll<R extends Row>(table: string): AsyncIterable<StoredRow<R>>
   /** @throws StaleCommit, Failure engine_down. Without `move` the rows are stored regardless of other writers. */
   commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void>
   /**
-   * Makes the caller the consumer's owner: from now on commits under fences that were taken earlier are stale. Fences
-   * rise, also over a loss of everything that was stored.
+   * Makes the caller the consumer's owner: from now on commits under earlier fences are stale. Fences rise, also over a
+   * loss of everything stored.
    */
   take(consumer: string): Promise<Taken>
-  /** Stores the row unless one is there; answers the row that was there, or undefined when this one was stored. Atomic over all nodes. */
+  /** Stores the row unless one exists; answers the existing row, or undefined when this one was stored. Atomic over all nodes. */
   putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined>
-  /** Adds one to a counter that begins anew when it has expired, and answers it with its end. Atomic over all nodes. */
+  /** Adds one to a counter that starts over when it has expired, and answers it with its end. Atomic over all nodes. */
   increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }>
   checkpoint(consumer: string): Promise<Checkpoint | undefined>
-  /** Puts tables and checkpoint built under the name `<table>@next` / `<consumer>@next` in the place of the live ones, at once for this process, within seconds for others. */
+  /** Replaces the live tables and checkpoint with those built under the name `<table>@next` / `<consumer>@next`, at once for this process, within seconds for others. */
   promote(tables: readonly string[], consumer: string): Promise<void>
   /** Empties `<table>` and forgets the consumer's checkpoint. */
   reset(tables: readonly string[], consumer: string): Promise<void>
   /** Whether reads of a projected table are rejected until it is built and promoted. */
   isLost(table: string): boolean
   /**
-   * Calls the listener whenever some of what was stored may be lost: after a flush, a failover or a restart of a server, or
-   * where another version of Waymark has declared a projected table. Checkpoints may have gone backwards then, or are gone;
-   * their owners are to take them anew.
+   * Calls the listener whenever some stored data may be lost: after a flush, a failover or a restart of a server, or
+   * where another version of Waymark has declared a projected table. Checkpoints may have gone backwards then, or are
+   * gone; their owners must take them again.
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>
-  /** Shows the servers' other clients that this process is connected, by a name, until its connections end or are made anew. */
+  /** Shows the servers' other clients that this process is connected, by a name, until its connections end or are remade. */
   showAs?(name: string): Promise<void>
-  /** Names of those who are connected and have shown themselves. @throws Failure where a server does not tell */
+  /** Names of connected processes that have shown themselves. @throws Failure where a server does not tell */
   shown?(): Promise<ReadonlySet<string>>
-  /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */
+  /** Reports the facts about a server for `waymark doctor`. @throws Failure engine_down */
   examine?(): Promise<Examination>
-  /** Copies everything as it is at one moment into an empty folder, while the engine goes on working; embedded engines only. */
+  /** Copies the state of one moment into an empty folder, while the engine goes on working; embedded engines only. */
   copyTo?(folder: string): Promise<void>
   close(): Promise<void>
 }
@@ -231,7 +231,7 @@ export async function* pagesOf<R extends Row>(
   }
 }
 
-/** A store that answers some calls otherwise, and passes the others on. */
+/** A store that overrides some calls, and passes the others on. */
 export const tablesWith = (store: TableStore, other: Partial<TableStore>): TableStore => ({
   catchUpRowsMax: store.catchUpRowsMax,
   declare: (table) => store.declare(table),

@@ -4,7 +4,7 @@ export interface TravelPlace {
   lng: number
 }
 
-/** Square matrices in the order of the places, by rows of where one comes from. What cannot be reached is `UNREACHABLE`. */
+/** Square matrices in the order of the places, by rows of origins. An unreachable place is `UNREACHABLE`. */
 export interface TravelTable {
   /** Metres. */
   distances: Float32Array
@@ -16,7 +16,7 @@ export const UNREACHABLE = 1e9
 
 /**
  * Distances and driving times by road. Promises of every engine:
- * - Rejects with a Failure `engine_down` when the server does not answer as it should within its deadlines, never hangs.
+ * - Rejects with a Failure `engine_down` when the server does not answer properly within its deadlines, never hangs.
  * - Calls nothing but the address that it was opened with; redirects are not followed.
  */
 export interface TravelTimes {

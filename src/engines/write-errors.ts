@@ -9,15 +9,15 @@ const MDB_PAGE_NOTFOUND = -30_797
 
 /** Errors that end by themselves once there is room again. */
 const LACKS_ROOM: readonly unknown[] = [constants.errno.ENOSPC, constants.errno.EDQUOT, MDB_MAP_FULL]
-/** Errors after which LMDB takes no transaction until its files are opened anew. */
+/** Errors after which LMDB takes no transaction until its files are reopened. */
 const DAMAGED: readonly unknown[] = [MDB_PANIC, MDB_CORRUPTED, MDB_PAGE_NOTFOUND]
 
-/** What Node says of a disk that failed. It also says that folders are gone, and the like, which an open file outlives. */
+/** Node's errors for a failed disk. It also reports missing folders, and the like, which an open file outlives. */
 const DISK_FAILED: readonly unknown[] = ['EIO', 'EROFS']
 
 /**
- * Whether an engine must not go on after this error: the disk failed, was made read-only or reached a limit of file
- * sizes. LMDB's driver leaves its heap damaged and its locks held after such a write.
+ * Whether an engine must stop after this error: the disk failed, was made read-only or reached a limit of file sizes.
+ * LMDB's driver leaves its heap damaged and its locks held after such a write.
  */
 export const isBeyondRepair = (error: unknown): boolean => {
   const code = (error as { code?: unknown } | undefined)?.code
@@ -26,7 +26,7 @@ export const isBeyondRepair = (error: unknown): boolean => {
 }
 
 /**
- * Ends this process at once, with one line on standard error. It ends by SIGKILL: an orderly exit closes what is damaged,
+ * Ends this process at once, with one line on standard error. It ends by SIGKILL: an orderly exit closes damaged state,
  * and hung in one of two trials.
  */
 export const endProcess = (engine: string, path: string, error: unknown): void => {
@@ -36,7 +36,7 @@ export const endProcess = (engine: string, path: string, error: unknown): void =
       `The ${engine} in ${path} cannot be written (${reasonOf(error)}): ending at once, nothing acknowledged is lost. Mend the disk and start again.\n`,
     )
   } catch {
-    // A reader that does not read must not keep it alive.
+    // // A blocked reader must not keep it alive.
   }
   process.kill(process.pid, 'SIGKILL')
 }

@@ -16,8 +16,8 @@ const RESTART_MS = [100, 500, 2_000, 5_000]
 const CRASHES = ['SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV', 'SIGTRAP'] as const
 
 /**
- * The engine catches crashes of the whole process with its first session and then keeps it hanging, so that no supervisor
- * starts it again. The last listener that leaves gives a signal its default action back.
+ * The engine installs crash handlers for the whole process with its first session and then hangs it, so that no
+ * supervisor restarts it. Removing the last listener gives a signal its default action back.
  */
 const endAtCrashes = (): void => {
   const listener = (): void => undefined
@@ -109,7 +109,7 @@ export class ChdbHistoryStore implements HistoryStore {
     this.failAll(new Failure('engine_down', { message: 'The history is closed.' }))
   }
 
-  /** Makes the worker throw where nobody catches: what runs fails with `engine_down` and a new worker starts. For tests of that. */
+  /** Makes the worker throw uncaught: its operations fail with `engine_down` and a new one starts. For tests. */
   crash(): void {
     if (this.worker !== undefined) this.post(this.worker, { kind: 'crash' })
   }
@@ -208,7 +208,7 @@ export class ChdbHistoryStore implements HistoryStore {
     }, delayMs).unref()
   }
 
-  /** Nothing is asked of the worker any more, and what was asked fails. */
+  /** The worker gets no more requests, and pending ones fail. */
   private fallen(message: string): Failure {
     this.worker = undefined
     const down = failureOf({ kind: 'failed', id: 0, message }, true)

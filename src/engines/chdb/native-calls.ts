@@ -21,8 +21,8 @@ const waitForCalls = (): void => {
 }
 
 /**
- * For a worker that begins: until it is forgotten, `process.exit` waits until it has begun, and for its calls. Node aborts
- * where one comes back later.
+ * For a starting worker: until it is forgotten, `process.exit` waits until it has begun, and for its calls. Node aborts
+ * where one returns later.
  */
 export const countCalls = (): NativeCalls => {
   if (ofWorkers.size === 0) process.on('exit', waitForCalls)

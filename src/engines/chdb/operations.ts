@@ -4,7 +4,7 @@ import type { Reply } from './protocol.ts'
 
 type OperationReply = Extract<Reply, { id: number }>
 
-/** Something that waits for the worker. */
+/** A pending request to the worker. */
 export interface Operation {
   receive(reply: OperationReply): void
   fail(error: unknown): void
@@ -25,7 +25,7 @@ export class WriteWait implements Operation {
   }
 }
 
-/** Chunks on their way to one reader; the worker's credit bounds how many. */
+/** Chunks for one reader; the worker's credit bounds their number. */
 export class ChunkStream implements Operation {
   /** The worker has nothing more to do for this query. */
   ended = false
@@ -63,7 +63,7 @@ export class ChunkStream implements Operation {
   }
 }
 
-/** What the failure of an operation means to a client; anything else is a fault of the program and stays an Error. */
+/** The failure of an operation for a client; anything else is a fault of the program and stays an Error. */
 export const failureOf = (reply: Extract<Reply, { kind: 'failed' }>, down = false): Failure => {
   const cause = new Error(reply.message)
   if (down) return historyDown(cause)

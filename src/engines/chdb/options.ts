@@ -3,11 +3,11 @@ import type { WorkerOptions } from './protocol.ts'
 export interface ChdbOptions {
   /** Folder of the data; one process at a time. */
   path: string
-  /** Folder for blocks on their way in; on the same disk as the data, emptied at the start. */
+  /** Folder for incoming blocks; on the same disk as the data, emptied at the start. */
   scratchPath: string
-  /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
+  /** Maximum of open queries, and of waiting writes (default 64); further ones are refused as `overloaded`. */
   queueMax?: number
-  /** Longest wait for a next chunk of an answer (default 5 minutes). */
+  /** Longest wait for the next chunk of an answer (default 5 minutes). */
   deadlineMs?: number
 }
 
@@ -15,7 +15,7 @@ export interface ChdbOptions {
 const MEMORY_BYTES = 1 << 30
 
 /**
- * Threads of the engine's own pools, which are made for servers that have the machine to themselves: tidying up old parts
+ * Threads of the engine's own pools, whose defaults are for servers with a machine to themselves: cleaning up old parts
  * alone takes 128 at once, and each of them costs three open files and its stack. Idle ones are given back.
  */
 const POOLS = {
@@ -29,7 +29,7 @@ const POOLS = {
   threadpool_local_fs_reader_pool_size: 4,
 }
 
-/** What the worker is started with. */
+/** Start options of the worker. */
 export const workerOptions = (options: ChdbOptions): WorkerOptions => {
   const settings = {
     max_threads: 1, // the machine is shared

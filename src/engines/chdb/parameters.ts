@@ -18,8 +18,8 @@ const ESCAPES: { [character: string]: string } = {
 }
 
 /**
- * Puts values in the place of `{name:Type}` as literals. The engine in process binds parameters in state that all its
- * sessions share, so that two queries at once could read each other's values: hence literals, made here and nowhere else.
+ * Replaces `{name:Type}` with values as literals. The engine in process binds parameters in state shared by all its
+ * sessions, so that two queries at once could read each other's values: hence literals, made here and nowhere else.
  * @throws Error for a placeholder without a value, a value without a placeholder, or a value that its type cannot hold.
  */
 export const bindParameters = (sql: string, parameters: HistoryParameters = {}): string => {

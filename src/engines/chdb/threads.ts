@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 
-/** Threads that merge parts and tidy up: nobody waits for them. */
+/** Threads that merge parts and clean up: nobody waits for them. */
 const BACKGROUND = /^(MergeMutate|BgSchPool|BgStrmSchPool|Common|Fetch|Move)/
 const NICE = 10
 
 /**
- * Lets the engine's background threads give way to everything that somebody waits for: with few cores, merges would take
- * the processor from the event loop for tens of milliseconds at a time. The engine has no setting for it. Linux alone
- * knows priorities of threads; elsewhere nothing happens. A process that was started with a lower one keeps it.
+ * Lets the engine's background threads yield to all awaited work: with few cores, merges would take the processor from
+ * the event loop for tens of milliseconds at a time. The engine has no setting for it. Only Linux has priorities of
+ * threads; elsewhere nothing happens. A process started with a lower one keeps it.
  */
 export const lowerBackgroundThreads = (): void => {
   if (process.platform !== 'linux') return

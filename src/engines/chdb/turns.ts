@@ -4,17 +4,17 @@ export interface ThreadUser {
 }
 
 interface Waiting {
-  /** When it has waited for as long as it had used before, or for `WAITED_MS`: the earliest goes first. */
+  /** Time when it has waited for as long as it had used before, or for `WAITED_MS`: the earliest goes first. */
   dueAt: number
   resume(): void
 }
 
-/** Users that waited this long go before new ones: else an export would get no turn while looks keep coming. */
+/** Users that waited this long go before new ones: else an export would get no turn while short queries keep coming. */
 const WAITED_MS = 10_000
 
 /**
- * Lends the threads that queries may use together, for one call at a time. The least served user goes first, waiting
- * counted against using: a look at one day does not wait behind exports of a year, each of which wants its next part.
+ * Lends the threads that queries share, for one call at a time. The least served user goes first, waiting time counted
+ * against use: a query for one day does not wait behind exports of a year, each of which wants its next part.
  */
 export class ThreadTurns {
   private free: number
@@ -43,7 +43,7 @@ export class ThreadTurns {
     }
   }
 
-  /** As many wait as queries may be open, so looking at them all is cheap. */
+  /** At most as many wait as queries may be open, so scanning them all is cheap. */
   private takeNext(): Waiting | undefined {
     let least = 0
     for (let i = 1; i < this.waiting.length; i++) if (this.waiting[i].dueAt < this.waiting[least].dueAt) least = i

@@ -12,12 +12,12 @@ import { ThreadTurns, type ThreadUser } from './turns.ts'
 
 /**
  * Holds every session of the engine in process. One session runs one query at a time, so commands and inserts share the
- * writer's, one after the other, and each query that is open has its own. A query whose reader is slow keeps a session
- * but no thread: only `READERS` native calls run at once.
+ * writer's, one after the other, and each open query has its own. A query whose reader is slow holds a session but no
+ * thread: only `READERS` native calls run at once.
  */
 const { path, scratchPath, engineArguments, calls } = workerData as WorkerData
 const port = parentPort!
-/** Native calls for queries that run at the same time, beside the writer's one. */
+/** Concurrent native calls for queries, beside the writer's one. */
 const READERS = 2
 const KILL_PAUSE_MS = 50
 const KILL_AGE_MS = 400
@@ -29,7 +29,7 @@ interface Running extends ThreadUser {
   cancelled: boolean
   late: boolean
   inNative: boolean
-  /** When its native work began. */
+  /** Time at which its native work began. */
   since: number
   failed: boolean
 }
@@ -55,7 +55,7 @@ port.on('message', (request: Request) => {
   else if (request.kind === 'close') void close()
   else throw new Error('crashed as asked')
 })
-// A thread that ends while a native call runs takes the whole process with it: so it dies only after them.
+// // A thread that ends during a native call takes the whole process with it: so it ends only after them.
 process.on('uncaughtException', (error) => {
   port.removeAllListeners('message')
   send({ kind: 'dying', message: error.message })
@@ -205,8 +205,8 @@ function cancel(id: number, late: boolean): void {
 }
 
 /**
- * Ends the native call of a query that does not come back soon by itself. A KILL that meets a query while it is being
- * set up can hang for ever in the engine, hence the age.
+ * Ends the native call of a query that does not return soon. A KILL that meets a query during its setup can hang for
+ * ever in the engine, hence the age.
  */
 async function kill(id: number, state: Running): Promise<void> {
   try {
@@ -236,7 +236,7 @@ async function close(): Promise<void> {
   port.close()
 }
 
-/** Ends what runs and waits until it has ended. */
+/** Ends running queries and waits for their end. */
 async function settle(): Promise<void> {
   for (const id of running.keys()) cancel(id, false)
   await writes

@@ -1,7 +1,7 @@
-/** Longest message that ClickHouse ends a broken answer with; newer servers cut theirs at 16 KiB. */
+/** Longest message with which ClickHouse ends a broken answer; newer servers cut theirs at 16 KiB. */
 const TAIL_BYTES = 16_384 + 256
 const MARKER = '__exception__'
-/** What servers before 25.11 write into an answer that they cannot finish: the text of the exception, and nothing after it. */
+/** Text that servers before 25.11 write into an answer that they cannot finish: the exception, and nothing after it. */
 const UNTAGGED = /Code: (\d+)\. DB::Exception: [\s\S]*\(version [\d.]+[^)\n]*(?:\([^)\n]*\))?\)\s*$/
 
 export interface QueryException {
@@ -53,7 +53,7 @@ export async function* checkedBody(
   if (held.byteLength > 0) yield held
 }
 
-/** The exception that the last bytes of an answer are, if they are one. */
+/** The exception at the end of an answer, if there is one. */
 export const exceptionIn = (tail: Uint8Array, tag: string | undefined): QueryException | undefined => {
   const text = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength).toString('latin1')
   if (tag === undefined) {

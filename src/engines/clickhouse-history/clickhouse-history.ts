@@ -13,17 +13,17 @@ import { failureOf, Liveness } from './liveness.ts'
 import { multipartOf, parametersBytes } from './multipart.ts'
 
 export interface ClickhouseOptions {
-  /** `http(s)://user:password@host:8123/database`; the database is there already. `?cluster=` spreads its tables over one. */
+  /** `http(s)://user:password@host:8123/database`, which exists already. `?cluster=` spreads its tables over one. */
   url: string
-  /** Queries that may be open, and as many writes that may wait (default 64); more are refused as `overloaded`. */
+  /** Maximum of open queries, and of waiting writes (default 64); further ones are refused as `overloaded`. */
   queueMax?: number
-  /** Longest silence of the server while something is asked of it (default 5 minutes). */
+  /** Longest silence of the server during a request (default 5 minutes). */
   deadlineMs?: number
   /** Silence of a server during a question after which it is pinged, and its time to answer the ping (default 5 s): slow is not dead. */
   quietMs?: number
 }
 
-/** The oldest server whose HTTP interface, settings and functions this adapter and its SQL are written for. */
+/** Oldest server version whose HTTP interface, settings and functions this adapter and its SQL support. */
 const SERVER_MIN = [25, 3] as const
 /** Memory that one query may take in the server; sorts and groups go to disk from a quarter on. */
 const QUERY_BYTES_MAX = 1 << 30
@@ -33,7 +33,7 @@ const STREAM_SECONDS_MAX = 3_600
 const STREAM_ROWS_MAX = 1_000_000_000
 /** Time after which an unanswered insert is resent under its token: on a connection that died unseen no answer would come. */
 const INSERT_MS_MAX = 30_000
-/** Reads of a cluster go where writes go, as long as that replica lives: so they see what was written. */
+/** Reads of a cluster go to the replica of the writes while it lives: so they see those writes. */
 const NEAREST = { load_balancing: 'in_order', skip_unavailable_shards: 0 } as const
 /** Parameters above this size go into the body: servers refuse long addresses. */
 const URL_PARAMETERS_BYTES_MAX = 4_096
@@ -77,7 +77,7 @@ class ClickhouseHistory implements HistoryStore {
       log: { level: ClickHouseLogLevel.OFF },
     }
     this.compresses = !isSameMachine(address.hostname)
-    // Two clients, that open reads leave writes their connections.
+    // // Two clients, so that open reads leave connections for writes.
     this.reader = createClient({ ...shared, compression: { response: true, request: false } })
     this.writer = createClient({ ...shared, compression: { response: false, request: false } })
     this.liveness = new Liveness(shared, { quietMs })
@@ -179,7 +179,7 @@ class ClickhouseHistory implements HistoryStore {
     await Promise.all([this.reader, this.writer, this.liveness].map((client) => client.close()))
   }
 
-  /** What makes a write durable before it is answered. */
+  /** Settings that make a write durable before it is answered. */
   private durable(): ClickHouseSettings {
     return {
       // Newer servers would answer before an insert is durable.
@@ -233,7 +233,7 @@ class ClickhouseHistory implements HistoryStore {
       throw gone.signal.aborted ? historyDown(new Error('it answers neither the query nor a ping')) : failureOf(error)
     } finally {
       ended.removeEventListener('abort', onAbort)
-      // A body that is left before its end closes its connection, and the server then ends the query.
+      // // Destroying an unfinished body closes its connection, and the server then ends the query.
       body?.destroy()
       this.queries--
     }
@@ -252,11 +252,11 @@ class ClickhouseHistory implements HistoryStore {
       clickhouse_settings: {
         ...limits,
         output_format_json_quote_64bit_integers: 0,
-        // The server ends a query whose client leaves only where it may not write.
+        // // Only for read-only queries does the server end a query whose client leaves.
         readonly: '2',
         cancel_http_readonly_queries_on_client_close: 1,
         http_send_timeout: 300,
-        // Servers before 25.11 would end a broken answer with a row that says so: it would pass for one of the answer.
+        // // Servers before 25.11 would end a broken answer with a row about it: it would pass for one of the answer.
         http_write_exception_in_output_format: 0,
         max_memory_usage: String(QUERY_BYTES_MAX),
         max_bytes_before_external_sort: String(QUERY_BYTES_MAX >> 2),

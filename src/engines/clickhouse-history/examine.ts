@@ -5,10 +5,10 @@ import type { HistoryStore } from '../history-store.ts'
 
 type Store = Pick<HistoryStore, 'rows' | 'cluster'>
 
-/** Asks the server what its sessions that write are set to: names and values of `system.settings`. */
+/** Asks the server for the settings of its writing sessions: names and values of `system.settings`. */
 export type WriteSettings = (sql: string) => Promise<{ name: string; value: string }[]>
 
-/** What decides whether rows stay that were confirmed, and whether the service sees them all. */
+/** Settings that decide whether confirmed rows stay, and whether the service sees them all. */
 export const examineHistory = async (store: Store, asWriter: WriteSettings): Promise<ExaminedSetting[]> => {
   const settings = [await flushed(store), ...(await writes(store, asWriter)), await policies(store)]
   if (store.cluster !== undefined) settings.push(await replicated(store.cluster, store), await replicas(store))
@@ -35,7 +35,7 @@ const flushed = async (store: Store): Promise<ExaminedSetting> => {
   }
 }
 
-/** As they are in force when the service writes, whatever the profile of its user says. */
+/** As in force for the service's writes, whatever the profile of its user says. */
 const writes = async (store: Store, asWriter: WriteSettings): Promise<ExaminedSetting[]> => {
   const wanted: [string, string, string][] = [
     ['async_insert', '0', 'the server would confirm rows that are only in its memory'],
@@ -133,5 +133,5 @@ const replicas = async (store: Store): Promise<ExaminedSetting> => {
   }
 }
 
-/** Undefined where the server does not tell, for lack of a grant for instance. */
+/** Undefined where the server refuses the question, for lack of a grant for instance. */
 const askedFor = <Answer>(answer: Promise<Answer>): Promise<Answer | undefined> => answer.catch(() => undefined)

@@ -2,18 +2,18 @@ import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 
-/** Blocks of points shrink to a quarter by it: a sixth of the time of gzip at its default, and two thirds of its bytes. */
+/** Blocks of points shrink to a quarter: a sixth of the time of gzip at its default, and two thirds of its bytes. */
 const QUALITY = 2
 const PARTS_BYTES = 64 * 1024
 
 const compress = promisify(brotliCompress)
 
-/** What goes over no network is not worth compressing. */
+/** Data that crosses no network is not worth compressing. */
 export const isSameMachine = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 
 /**
- * The body of an insert. It is compressed in one go by another thread: in the client's parts of 16 KiB each part waits
- * for a turn of the event loop, which is some 50 of them for a block of 50,000 points.
+ * The body of an insert. Another thread compresses it in one go: in the client's parts of 16 KiB each part waits for a
+ * turn of the event loop, which is some 50 of them for a block of 50,000 points.
  */
 export const insertBody = async (
   block: Uint8Array,

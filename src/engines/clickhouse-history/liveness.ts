@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { failureOfCode, historyDown } from '../clickhouse-sql/failures.ts'
 import { BrokenAnswer } from './checked-body.ts'
 
-/** Tells a server that is slow from one that is dead, over a connection of its own: a server that is busy for us still answers. */
+/** Tells a slow server from a dead one, over a connection of its own: a server that is busy for us still answers. */
 export class Liveness {
   private readonly client: ClickHouseClient
   private readonly quietMs: number
@@ -16,7 +16,7 @@ export class Liveness {
     this.quietMs = quietMs
   }
 
-  /** Whether the server answers, and lets its user ask. Callers that ask meanwhile share the answer. @throws Failure */
+  /** Whether the server answers, and admits its user. Concurrent callers share the answer. @throws Failure */
   ping(): Promise<void> {
     this.pinging ??= this.ask().finally(() => {
       this.pinging = undefined
@@ -24,7 +24,7 @@ export class Liveness {
     return this.pinging
   }
 
-  /** Waits as long as it takes, or until the server does not answer pings any more: then `giveUp` ends what is waited for. */
+  /** Waits as long as it takes, or until the server no longer answers pings: then `giveUp` ends the wait. */
   async whileAlive<Answer>(waiting: Promise<Answer>, giveUp: () => void): Promise<Answer> {
     let timer: NodeJS.Timeout | undefined
     let isOver = false
@@ -32,7 +32,7 @@ export class Liveness {
       timer = setTimeout(() => {
         this.ping().then(
           () => isOver || look(),
-          // A server that is full refuses a ping, and works on.
+          // // A full server refuses a ping, and works on.
           (error) => isOver || (error.code === 'overloaded' ? look() : giveUp()),
         )
       }, this.quietMs)
@@ -46,7 +46,7 @@ export class Liveness {
     }
   }
 
-  /** The chunks of an answer, each waited for in that way. */
+  /** The chunks of an answer, each awaited in that way. */
   async *watched(body: Readable, giveUp: () => void): AsyncGenerator<Uint8Array> {
     const chunks = body[Symbol.asyncIterator]()
     for (;;) {
@@ -68,7 +68,7 @@ export class Liveness {
   }
 }
 
-/** What an error of the client or the server means to the caller. */
+/** The failure that an error of the client or the server is for the caller. */
 export const failureOf = (error: unknown): Failure => {
   if (error instanceof Failure) return error
   if (error instanceof ClickHouseError) return failureOfCode(Number(error.code), error)

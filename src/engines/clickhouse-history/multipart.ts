@@ -13,7 +13,7 @@ const ESCAPES: { [character: string]: string } = {
   '\r': '\\r',
 }
 
-/** Roughly what the values take in an address, in characters. */
+/** Approximate length of the values in an address, in characters. */
 export const parametersBytes = (parameters: HistoryParameters): number => {
   let bytes = 0
   for (const value of Object.values(parameters)) {
@@ -47,10 +47,10 @@ export const multipartOf = (
   }
 }
 
-/** Servers refuse a field above 128 KiB (`http_max_field_value_size`), and take another limit from the default profile alone. */
+/** Servers refuse a field above 128 KiB (`http_max_field_value_size`), and take another limit from the default profile only. */
 const FIELD_BYTES_MAX = 100_000
 
-/** A value as it is written; a long list as several. */
+/** A value as it is written; a long list in several pieces. */
 const piecesOf = (value: Value): string[] => {
   if (!Array.isArray(value)) return [written(value)]
   const pieces: string[] = []
@@ -67,7 +67,7 @@ const piecesOf = (value: Value): string[] => {
   return [...pieces, written(value.slice(from))]
 }
 
-/** The query with a list put together again from its pieces. */
+/** The query with a list reassembled from its pieces. */
 const joined = (query: string, name: string, pieces: number): string =>
   query.replaceAll(
     new RegExp(`\\{${name}:([^}]+)\\}`, 'g'),

@@ -3,7 +3,7 @@ import { encodeNativeBlock, type NativeColumn } from './native-block.ts'
 /** One event of the log as the audit log lists it. */
 export interface AuditEntry {
   organizationId: string
-  /** When the log took it, ms since the epoch. */
+  /** Time at which it was logged, ms since the epoch. */
   at: number
   /** Id of the event. */
   _id: string
@@ -15,9 +15,9 @@ export interface AuditEntry {
   /** Hubs of the event's subject; none for a subject without hub. */
   hubIds: readonly string[]
   stream: string
-  /** In its stream. */
+  /** Revision in its stream. */
   revision: number
-  /** In the whole log: orders what was logged in the same millisecond. */
+  /** Position in the whole log: orders events logged in the same millisecond. */
   position: number
 }
 

@@ -3,11 +3,11 @@ import { DEFINITIONS, POINTS } from './history-tables.ts'
 import { type Layout, localOf, quoted } from './layout.ts'
 
 /**
- * Holds the tables that are there to the layout that is asked for.
+ * Checks the existing tables against the requested layout.
  * @param copied a table that every node has whole
- * @returns whether `copied` is there
- * @throws Error that says what to do: no such cluster; tables of one server where a cluster is asked for, or the reverse;
- * a node without the tables that the others have, which would get tables of its own beside theirs.
+ * @returns whether `copied` exists
+ * @throws Error with advice: no such cluster; tables of one server where a cluster is requested, or the reverse; a node
+ * without the tables of the others, which would get tables of its own beside theirs.
  */
 export const assertLayout = async (
   store: Pick<HistoryStore, 'rows'>,

@@ -1,7 +1,7 @@
 import type { HistoryStore } from '../history-store.ts'
 import { createCopied, layoutOf } from './layout.ts'
 
-/** Says, in a history that another one was copied into, whose rows these are and whether all are there. */
+/** Records, in a history that is a copy, the log of its rows and whether all are there. */
 const COPIES = 'history_copies'
 
 export interface HistoryCopy {
@@ -12,7 +12,7 @@ export interface HistoryCopy {
 
 type Store = Pick<HistoryStore, 'rows' | 'command' | 'cluster'>
 
-/** Undefined for a history that nothing was copied into. */
+/** Undefined for a history that is no copy. */
 export const readHistoryCopy = async (store: Pick<HistoryStore, 'rows'>): Promise<HistoryCopy | undefined> => {
   const [{ tables }] = await store.rows<{ tables: number }>(
     'SELECT count() AS tables FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',

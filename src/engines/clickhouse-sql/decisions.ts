@@ -3,7 +3,7 @@ import { TRANSITIONS } from './history-tables.ts'
 import type { Statement } from './points.ts'
 import type { HistoryParameters } from '../history-store.ts'
 
-/** Which transitions of one organization are meant. Bounds of `at` are inclusive, ms since the epoch. */
+/** Selects transitions of one organization. Bounds of `at` are inclusive, ms since the epoch. */
 export interface TransitionFilter {
   organizationId: string
   trackerIds: 'all' | readonly string[]

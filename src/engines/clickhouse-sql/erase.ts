@@ -13,11 +13,11 @@ const IDS_MAX = 1_000
 /** Most that a point's time may be ahead of the clock; such points were logged before their time. */
 const AHEAD_MS_MAX = 24 * 3_600_000
 
-/** What the tables have of these: `HistoryStore.erase` of every engine. */
+/** Erases the rows of these: `HistoryStore.erase` of every engine. */
 export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[]): Promise<void> => {
   for (let from = 0; from < erasures.length; from += ERASURES_MAX) {
     const some = erasures.slice(from, from + ERASURES_MAX)
-    // While their trackers can still be told: attempts name the run alone.
+    // // While the rows still name their trackers: attempts name only the run.
     for (const erasure of some) if (erasure.trackerId !== undefined) await eraseRunsOf(store, erasure)
     await markErased(store, some)
     await eraseFrom(store, POINTS, some, pointsOf)
@@ -28,7 +28,7 @@ export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[
     await eraseFrom(store, RUNS, whole, rowsOf('createdAt'))
     await eraseFrom(store, AUDIT, whole, rowsOf('at'))
   }
-  // What is hidden is written out of its parts in the background; without this it stays on the disk until they merge.
+  // // Hidden rows are removed from their parts in the background; without this they stay on the disk until a merge.
   if (erasures.length > 0)
     for (const table of [POINTS, STEPS, TRACES, TRANSITIONS, TRIPS, RUNS, AUDIT])
       await store.command(`ALTER TABLE ${shardsOf(table, store)} APPLY DELETED MASK SETTINGS mutations_sync = 0`)
@@ -76,7 +76,7 @@ const rowsOf =
     return `(${conditions.join(' AND ')})`
   }
 
-/** A run is about its event, which may have happened long before the run was owed. */
+/** A run belongs to its event, which may have happened long before the run was owed. */
 const eraseRunsOf = async (
   store: Store,
   { organizationId, trackerId, through = Number.MAX_SAFE_INTEGER }: HistoryErasure,

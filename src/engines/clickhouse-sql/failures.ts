@@ -10,7 +10,7 @@ const DOWN = new Set([
   24, 27, 33, 74, 75, 76, 77, 198, 209, 210, 225, 226, 228, 236, 242, 243, 246, 279, 286, 319, 499, 516, 999,
 ])
 
-/** The engine cannot do its work now; a write whose answer was lost may have happened. */
+/** The engine cannot work now; a write whose answer was lost may have happened. */
 export const historyDown = (cause?: unknown): Failure =>
   new Failure('engine_down', {
     message: 'The history does not answer; try again later.',
@@ -26,7 +26,7 @@ export const historyOverloaded = (cause?: unknown): Failure =>
     cause,
   })
 
-/** What ClickHouse's number of an exception means to a client; an unknown one is a fault of the program. */
+/** The failure of ClickHouse's exception number for a client; an unknown one is a fault of the program. */
 export const failureOfCode = (code: number | undefined, cause: unknown): Failure => {
   if (code !== undefined && DOWN.has(code)) return historyDown(cause)
   if (code !== undefined && OVERLOADED.has(code)) return historyOverloaded(cause)

@@ -10,15 +10,15 @@ export interface HistoryPart {
   month: number
 }
 
-/** A part, or some hours of it: what is copied and compared at once, within the limits of one query. */
+/** A part, or some hours of it: copied and compared at once, within the limits of one query. */
 export interface HistorySlice extends HistoryPart {
-  /** ms since the epoch: rows from then on; left out, from the beginning of the month. */
+  /** ms since the epoch, inclusive; left out, the beginning of the month. */
   from?: number
-  /** Rows before then; left out, to its end. */
+  /** Exclusive; left out, the end of the month. */
   until?: number
 }
 
-/** How many rows a part has, and 64 bits of all of them, whatever their order. */
+/** Number of rows of a part, and 64 bits of all of them, whatever their order. */
 export interface PartDigest {
   rows: number
   digest: string
@@ -30,7 +30,7 @@ const DAY_MS = 86_400_000
 /** Far fewer than a query may answer or read in its time. */
 const SLICE_ROWS_MAX = 20_000_000
 
-/** The tables of the history, with the time that says which month a row is of. */
+/** The tables of the history, with the time that decides the month of a row. */
 const TIMES: { [table: string]: string } = {
   ...Object.fromEntries(TABLES.map(({ name, time }) => [name, time])),
   [AUDIT]: 'at',
@@ -89,7 +89,7 @@ const rowsOf = ({ table, month, from, until }: HistorySlice) => {
 }
 
 /**
- * What stands in a part, without rows that expire within a day: an engine may have dropped them already.
+ * Digest of a part, without rows that expire within a day: an engine may have dropped them already.
  * @param now ms since the epoch
  */
 export const digestOfPart = async (
@@ -117,7 +117,7 @@ export const digestOfPart = async (
 export const isSamePart = (one: PartDigest, other: PartDigest): boolean =>
   one.rows === other.rows && one.digest === other.digest
 
-/** How long a history keeps its rows, as its tables say; undefined for one without tables. */
+/** Retention of a history, according to its tables; undefined for one without tables. */
 export const retentionOf = async (store: Pick<HistoryStore, 'rows' | 'cluster'>): Promise<Retention | undefined> => {
   const found = await store.rows<{ name: string; sql: string }>(
     'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase()',

@@ -9,11 +9,11 @@ import { createViews } from './views.ts'
 /** The number of the schema that this version of the code reads and writes. */
 export const SCHEMA = 9
 
-/** Which schema a history has. */
+/** Table with the schema of a history. */
 const VERSIONS = 'schema_versions'
 
 /**
- * Makes the tables of an empty history, and gives those that are there the retention. To be called at each start, by one
+ * Makes the tables of an empty history, and sets the retention of existing ones. Call it at each start, from one
  * process at a time; each statement may run a second time, because a crash may come before the number is stored.
  * @throws Error for a history of another version of the code, and for a cluster that cannot have it.
  */
@@ -31,7 +31,7 @@ export const openSchema = async (store: HistoryStore, retention: Retention): Pro
   await keep(store, layout, retention)
 }
 
-/** @throws Error that says which version can do what is to be done with a history of another schema. */
+/** @throws Error that names the version that supports a history of another schema. */
 export const assertSchema = (number: number, what: string, doing: 'start' | 'restore with'): void => {
   if (number === SCHEMA) return
   const age = number > SCHEMA ? 'a later' : 'an earlier'
@@ -83,7 +83,7 @@ const keep = async (store: HistoryStore, layout: Layout, retention: Retention): 
       { name: localOf(name, layout) },
     )
     if (found?.sql.includes(`toIntervalDay(${days(retention)})`)) continue
-    // The parts that are there keep their rows until their own merges look at them: nothing is rewritten at the start.
+    // // Existing parts keep their rows until their own merges: nothing is rewritten at the start.
     const timeToKeep = timeToLive(time, days(retention))
     await store.command(
       `ALTER TABLE ${shardsOf(name, layout)} MODIFY TTL ${timeToKeep} SETTINGS materialize_ttl_after_modify = 0`,

@@ -7,7 +7,7 @@ export const TRIPS = 'trips'
 export const RUNS = 'automation_runs'
 export const AUDIT = 'audit_log'
 
-/** Epochs of a log that a version can tell apart, and revisions. */
+/** Maxima of the epoch of a log and of the revision in a version. */
 const EPOCH_MAX = 32_767
 const REVISION_MAX = 2 ** 48 - 1
 const NOT_AHEAD = 1n << 63n
@@ -18,18 +18,18 @@ const TRIP_EPOCH_MAX = 16_383
 export const versionOf = (epoch: number, revision: number, ahead: boolean): bigint =>
   (ahead ? 0n : NOT_AHEAD) | (BigInt(EPOCH_MAX - epoch) << 48n) | BigInt(REVISION_MAX - revision)
 
-/** The version of a transition's row: of those with one id the first logged counts. */
+/** The version of a transition's row: of several with one id the first logged wins. */
 export const transitionVersionOf = (epoch: number, revision: number): bigint => versionOf(epoch, revision, true)
 
-/** The version of a trip's row: a finished one counts before a running one, then the later logged. */
+/** The version of a trip's row: a finished one wins over a running one, then the later logged. */
 export const tripVersionOf = (epoch: number, revision: number, isFinished: boolean): bigint =>
   (isFinished ? FINISHED : 0n) | (BigInt(Math.min(epoch, TRIP_EPOCH_MAX)) << 48n) | BigInt(revision)
 
 /**
  * Every point ever logged, until it expires. Of several rows with one (organization, tracker, recordedAt) the one with
- * the highest `version` counts: bit 63 says "was not ahead of the clock when logged", below it 15 bits that fall as the
- * epoch of the log rises and 48 that fall as the revision of the batch does. So the first logged wins, whatever is
- * inserted again and in whatever order. Reads say FINAL. Columns without ALIAS are those of an inserted block, in order.
+ * the highest `version` wins: bit 63 means "was not ahead of the clock when logged", below it 15 bits that fall as the
+ * epoch of the log rises and 48 that fall as the revision of the batch does. So the first logged wins, in whatever
+ * order rows are inserted again. Reads say FINAL. Columns without ALIAS are those of an inserted block, in order.
  */
 const points: Definition = {
   columns: `
@@ -90,7 +90,7 @@ const transitions: Definition = {
   shardBy: 'trackerId',
 }
 
-/** One row for each change of a trip; the one with the highest version (`tripVersionOf`) counts. */
+/** One row for each change of a trip; the one with the highest version (`tripVersionOf`) wins. */
 const trips: Definition = {
   columns: `
   organizationId String CODEC(ZSTD(3)),
@@ -119,10 +119,10 @@ const SUBJECT = (member: string): string => `JSONExtractString(trigger, 'subject
 const AUDIENCE_SQL = `multiIf(${SUBJECT('type')} = 'tracker', ${SUBJECT('id')}, ${SUBJECT('type')} = 'record', 'records', ${SUBJECT('hubId')})`
 
 /**
- * What is known of each run of an automation, in rows that become one when they are merged or read with FINAL: the row
- * that was owed has what never changes, and those of its attempts and ends have `attempts` and `state`, of which all and
- * the last one count. So whatever is inserted again, in any order, changes nothing. `state` begins with its place in the
- * log in fixed width, then status, reason, and when the next attempt is due; attempts begin with theirs.
+ * Data of each run of an automation, in rows that become one when they are merged or read with FINAL: the row of the
+ * owed run has the constant members, and those of its attempts and ends have `attempts` and `state`, of which all and
+ * the last one count. So repeated inserts, in any order, change nothing. `state` begins with its place in the log in
+ * fixed width, then status, reason, and the due time of the next attempt; attempts begin with theirs.
  */
 const runs: Definition = {
   columns: `
@@ -146,8 +146,8 @@ const runs: Definition = {
 }
 
 /**
- * One row for each event that somebody's command made: where it stands in the log, which has who and what. It never
- * expires: the log keeps those events for as long as what they are about is not erased.
+ * One row for each event made by a user's command: its place in the log, which has the person and the change. It never
+ * expires: the log keeps those events until their subject is erased.
  */
 const audit: Definition = {
   columns: `
@@ -171,13 +171,13 @@ const audit: Definition = {
   shardBy: '_id',
 }
 
-/** How long rows are kept, in days: `days` points and what was decided of them, `runDays` runs of automations. */
+/** Retention in days: `days` for points and the decisions on them, `runDays` for runs of automations. */
 export interface Retention {
   days: number
   runDays: number
 }
 
-/** Every table whose rows expire, with the time by which they do. */
+/** Every table whose rows expire, with the time that decides it. */
 export const TABLES = [
   { name: POINTS, time: 'recordedAt', days: ({ days }: Retention) => days },
   { name: TRANSITIONS, time: 'at', days: ({ days }: Retention) => days },

@@ -1,15 +1,15 @@
 import type { HistoryStore } from '../history-store.ts'
 
-/** The cluster over whose shards the rows are spread; undefined: one server has them all. */
+/** The cluster whose shards hold the rows; undefined: one server holds all. */
 export type Spread = Pick<HistoryStore, 'cluster'>
 
-/** Where the tables of a history are. */
+/** Location of the tables of a history. */
 export interface Layout extends Spread {
-  /** The database that has them. */
+  /** The database of the tables. */
   database: string
 }
 
-/** What a table is made of, on one server and on each shard of a cluster. */
+/** Definition of a table, on one server and on each shard of a cluster. */
 export interface Definition {
   columns: string
   /** The engine's family and its arguments, such as `Replacing` and `version`. */
@@ -22,8 +22,8 @@ export interface Definition {
 }
 
 /**
- * A month becomes one part (or parts of the largest size) once nothing was inserted into it for a day. Forced any sooner, or
- * for some of its parts, the whole month would be written again at each lull. What has expired is removed once a day.
+ * A month becomes one part (or parts of the largest size) once nothing was inserted into it for a day. Forced sooner,
+ * or for some of its parts, the whole month would be rewritten at each lull. Expired rows are removed once a day.
  */
 const MERGE_SETTINGS = `min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1, merge_with_ttl_timeout = 86400`
@@ -34,7 +34,7 @@ const TABLE_SETTINGS = `
   non_replicated_deduplication_window = 100,
   ${MERGE_SETTINGS}, ttl_only_drop_parts = 0, index_granularity = 8192`
 
-/** The server puts the table's own id and the macros of each node in: a table that is dropped and made again is another one. */
+/** The server fills in the table's id and each node's macros: a table dropped and made again is another one. */
 const REPLICA = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"
 /** The same, for a table that every node has whole. */
 const COPY = "'/clickhouse/tables/{uuid}/all', '{shard}-{replica}'"
@@ -48,8 +48,8 @@ export const onCluster = ({ cluster }: Spread): string =>
   cluster === undefined ? '' : ` ON CLUSTER ${quoted(cluster)}`
 
 /**
- * What ALTER, DELETE and TRUNCATE name to reach every row of a table. On a cluster, the table itself only passes
- * questions and inserts on to its shards.
+ * Target of ALTER, DELETE and TRUNCATE that reaches every row of a table. On a cluster, the table itself only passes
+ * queries and inserts on to its shards.
  */
 export const shardsOf = (table: string, layout: Spread): string => `${localOf(table, layout)}${onCluster(layout)}`
 
@@ -87,7 +87,7 @@ ENGINE = Distributed(${target}, cityHash64(toString(${shardBy})))`
 }
 
 export const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`
-/** A name as SQL says it, whatever characters it has. */
+/** A name quoted for SQL, whatever characters it has. */
 export const named = (name: string): string => `\`${name.replace(/[\\`]/g, '\\$&')}\``
-/** The time that a parameter says in ms since the epoch. */
+/** The time of a parameter in ms since the epoch. */
 export const timeOf = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`

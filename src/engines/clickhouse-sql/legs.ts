@@ -1,7 +1,7 @@
 import { EARTH_RADIUS_METERS } from '../../geo/distance.ts'
 import { POINTS } from './history-tables.ts'
 
-/** How legs are made and summed. */
+/** Rules by which legs are made and summed. */
 export interface LegRules {
   /** Points further apart in time make no leg. */
   gapMs: number
@@ -9,22 +9,22 @@ export interface LegRules {
   stepMs: number
 }
 
-/** Points ahead of the clock count for nothing. */
+/** Points ahead of the clock do not count. */
 export const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
 /** A leg is driven where it is faster than 1 m/s; slower ones are the noise of a position at rest. */
 const IS_DRIVEN = 'meters * 1000 > ms'
-/** The speed that a leg says where its end does not: over 100 m/s it is a wrong position. */
+/** The speed of a leg whose end has none: over 100 m/s the position is wrong. */
 const speedOfLeg = 'if(ms > 0 AND meters * 10 <= ms, meters * 1000 / ms, -1)'
 const RADIANS = Math.PI / 180 / 1e7
 
-/** Great circle between two places of columns in 1e-7 degree, as `distanceMeters` has it. */
+/** Great circle between two places of columns in 1e-7 degree, as in `distanceMeters`. */
 const metersBetween = (aLat: string, aLng: string, bLat: string, bLng: string): string =>
   `${2 * EARTH_RADIUS_METERS} * asin(sqrt(least(1, pow(sin((${bLat} - ${aLat}) * ${RADIANS / 2}), 2)
     + cos(${aLat} * ${RADIANS}) * cos(${bLat} * ${RADIANS}) * pow(sin((${bLng} - ${aLng}) * ${RADIANS / 2}), 2))))`
 
 /**
- * One row for each tracker and step of these points: its first and last point, and the sums of the legs between. What a
- * leg is counted to is where it ends; legs between steps are added by `periodsOf`. `of` are the columns that tell trackers apart.
+ * One row for each tracker and step of these points: its first and last point, and the sums of the legs between. A leg
+ * counts where it ends; legs between steps are added by `periodsOf`. `of` are the columns that tell trackers apart.
  */
 export const stepsOf = (conditions: string, { of = 'trackerId' }: { of?: string } = {}): string => `
 SELECT ${of}, step, min(t) AS firstAt, max(t) AS lastAt, argMin(latE7, t) AS firstLat, argMin(lngE7, t) AS firstLng,
@@ -49,7 +49,7 @@ FROM (
 )
 GROUP BY ${of}, step`
 
-/** Steps with the leg that leads to each from the one before, summed for each tracker and period. */
+/** Steps with the leg to each from the one before, summed for each tracker and period. */
 export const periodsOf = (steps: string): string => `
 SELECT trackerId, roundDown(toInt64(step * {stepMs:Int64}), CAST({starts:Array(Int64)}, 'Array(Int64)')) AS period,
   sum(meters + ledMeters) AS meters, sum(drivenMeters + if(isDriven, ledMeters, 0)) AS drivenMeters,

@@ -25,7 +25,7 @@ export interface StringLists {
   lists: readonly (readonly string[])[]
 }
 
-/** A column of strings of which most are empty: the text by row. */
+/** A column of mostly empty strings: the text by row. */
 export interface SparseStrings {
   rows: number
   texts: ReadonlyMap<number, string>
@@ -108,7 +108,7 @@ const sparse = ({ rows, texts }: SparseStrings): Uint8Array => {
   return concat(parts)
 }
 
-/** Where each array ends, then all the strings. */
+/** The end of each array, then all the strings. */
 const lists = ({ lists }: StringLists): Uint8Array => {
   let end = 0
   const ends = BigUint64Array.from(lists, ({ length }) => BigInt((end += length)))
@@ -117,7 +117,7 @@ const lists = ({ lists }: StringLists): Uint8Array => {
 
 const text = (value: string): Uint8Array => texts([value])
 
-/** Strings one after the other, each behind its length: written into one piece of memory, not put together from many. */
+/** Strings one after the other, each after its length: written into one piece of memory, not concatenated. */
 const texts = (values: readonly string[]): Uint8Array => {
   let room = 0
   for (const value of values) room += value.length * UTF8_BYTES_MAX + LENGTH_BYTES_MAX

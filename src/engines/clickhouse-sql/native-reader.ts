@@ -25,11 +25,11 @@ const WIDTHS: { [type: string]: number } = {
 
 class Incomplete extends Error {}
 
-/** Without the methods of a Buffer, as clients of HTTP hand it out: its `slice` would share the memory that it is in. */
+/** Without the methods of a Buffer, which HTTP clients hand out: its `slice` would share its memory. */
 const plain = ({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)
 
-/** Reads blocks of ClickHouse's Native format out of chunks that may be cut anywhere. Knows fixed-width types and strings. */
+/** Reads blocks of ClickHouse's Native format from chunks cut anywhere. Supports fixed-width types and strings. */
 export class NativeReader {
   private rest: Uint8Array = new Uint8Array(0)
 
@@ -114,8 +114,8 @@ const widthOf = (type: string): number => {
 }
 
 /**
- * Cuts chunks of an answer in the Native format, wherever they end, into whole blocks, as they are inserted. Knows the types of
- * the history's columns.
+ * Cuts chunks of an answer in the Native format, wherever they end, into whole blocks, as they are inserted. Supports
+ * the types of the history's columns.
  * @throws Error when the last block is cut
  */
 export async function* nativeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -132,7 +132,7 @@ export async function* nativeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGen
   if (rest.byteLength > 0) throw new Error('the answer of the history ends within a block')
 }
 
-/** How many rows a whole block has. */
+/** Number of rows of a whole block. */
 export const rowsOfBlock = (block: Uint8Array): number => {
   const cursor = new Cursor(block, 0)
   cursor.length()

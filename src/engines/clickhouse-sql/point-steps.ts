@@ -6,18 +6,18 @@ import { besideOf } from './rebuild.ts'
 import { TRACES, traces } from './traces.ts'
 
 /*
- * What the points of a tracker sum up to in each quarter of an hour (docs/decisions/0021), and the cells that it was in. Made from the points and from
- * nothing else, so they are in no backup and no comparison: where they are missing they are made anew. If other values
- * are to be summed, give the tables other names.
+ * Sums over the points of a tracker in each quarter of an hour (docs/decisions/0021), and the cells that it was in.
+ * Made from nothing but the points, so they are in no backup and no comparison: missing ones are made again. If other
+ * values are to be summed, give the tables other names.
  */
 
 export const STEP_MS = 900_000
 
-/** One row for each tracker and step that has points; of several the one with the highest version counts. */
+/** One row for each tracker and step that has points; of several the one with the highest version wins. */
 export const STEPS = 'point_steps'
-/** Steps before `through` whose points have changed, or may: they are summed from the points until they are rolled up again. */
+/** Steps before `through` whose points (may) have changed: summed from the points until they are rolled up again. */
 export const LATE = 'point_steps_late'
-/** Through when steps are rolled up; the row with the highest number counts. */
+/** Time through which steps are rolled up; the row with the highest number wins. */
 export const STEP_STATE = 'point_rollup_state'
 
 const steps: Definition = {
@@ -59,10 +59,10 @@ const late: Definition = {
 
 /** Tables of steps that expire as points do. */
 export const STEP_TABLES = [STEPS, LATE, TRACES] as const
-/** What is made of points. */
+/** Tables that are made of points. */
 export const ROLLED_TABLES = [STEPS, TRACES]
 
-/** Makes what is missing. */
+/** Creates missing tables. */
 export const createSteps = (layout: Layout): string[] => [
   ...createTable(STEPS, steps, layout),
   ...createTable(LATE, late, layout),
@@ -72,9 +72,9 @@ export const createSteps = (layout: Layout): string[] => [
   ...dropTable('point_steps_state', layout),
 ]
 
-/** How far steps are rolled up. */
+/** Progress of the roll-up. */
 export interface StepState {
-  /** Counts what was rolled up: versions of rows. */
+  /** Number of the roll-up: version of its rows. */
   number: number
   /** ms since the epoch: every step before it is rolled up or late. */
   through: number
@@ -99,18 +99,18 @@ export const noteStepState = (store: Pick<Store, 'command'>, { number, through, 
     gapMs,
   })
 
-/** Nothing is rolled up any more: all of it was rolled up by other rules. */
+/** Resets the roll-up: all of it was made by other rules. */
 export const emptySteps = async (store: Store): Promise<void> => {
   for (const table of ROLLED_TABLES) await store.command(`TRUNCATE TABLE ${shardsOf(table, store)} SYNC`)
 }
 
-/** How many steps are rolled up. */
+/** Number of steps that are rolled up. */
 export const countRolled = async (store: Rows): Promise<number> => {
   const [{ steps }] = await store.rows<{ steps: number }>(`SELECT count() AS steps FROM ${STEPS} FINAL`)
   return steps
 }
 
-/** When the first point of the history was recorded; undefined where there is none. */
+/** Time of the first point of the history; undefined where there is none. */
 export const firstPointAt = async (store: Rows): Promise<number | undefined> => {
   const [{ points, first }] = await store.rows<{ points: number; first: number }>(
     `SELECT count() AS points, toUnixTimestamp64Milli(min(recordedAt)) AS first FROM ${POINTS}`,
@@ -118,7 +118,7 @@ export const firstPointAt = async (store: Rows): Promise<number | undefined> => 
   return points === 0 ? undefined : first
 }
 
-/** Late steps of one tracker, one behind the other. */
+/** Consecutive late steps of one tracker. */
 export interface LateRange {
   organizationId: string
   trackerId: string
@@ -163,7 +163,7 @@ export const lateStepsOf = async (
   return rangesOf(found)
 }
 
-/** Late steps that were marked up to then, one tracker's together. */
+/** Late steps marked up to that time, one tracker's together. */
 export const lateSteps = async (store: Rows, markedBy: number, limit: number): Promise<LateRange[]> => {
   const found = await store.rows<Late>(
     `SELECT toString(organizationId) AS organizationId, toString(trackerId) AS trackerId, toUnixTimestamp64Milli(at) AS at
@@ -175,7 +175,7 @@ export const lateSteps = async (store: Rows, markedBy: number, limit: number): P
   return rangesOf(found)
 }
 
-/** Steps of one tracker that follow each other become one range. */
+/** Consecutive steps of one tracker become one range. */
 export const rangesOf = (sorted: readonly Late[]): LateRange[] => {
   const ranges: LateRange[] = []
   for (const { organizationId, trackerId, at } of sorted) {
@@ -187,7 +187,7 @@ export const rangesOf = (sorted: readonly Late[]): LateRange[] => {
   return ranges
 }
 
-/** They are rolled up. What was marked later stays late. */
+/** Called when they are rolled up. Steps marked later stay late. */
 export const forgetLate = async (store: Store, ranges: readonly LateRange[], markedBy: number): Promise<void> => {
   const { condition, parameters } = within('at', ranges)
   await store.command(`DELETE FROM ${shardsOf(LATE, store)} WHERE markedAt <= {markedBy:Int64} AND (${condition})`, {
@@ -218,7 +218,7 @@ export const lateBlock = (marks: readonly Late[], markedAt: number): Uint8Array 
 const STEP_OF_POINT = `fromUnixTimestamp64Milli(toInt64(intDiv(toUnixTimestamp64Milli(recordedAt), ${STEP_MS}) * ${STEP_MS}), 'UTC')`
 const NOW = 'toUnixTimestamp64Milli(now64(3))'
 
-/** Marks the steps of the points that stand beside the table, before they are put into it. */
+/** Marks the steps of the points that stand beside the table, before they are inserted. */
 export const markBeside = (): string =>
   `INSERT INTO ${LATE} SELECT DISTINCT organizationId, trackerId, ${STEP_OF_POINT}, ${NOW} FROM ${besideOf(POINTS)}`
 
@@ -234,7 +234,7 @@ const rowsOf = (erasures: readonly HistoryErasure[]) => {
   return { condition: conditions.join(' OR '), parameters }
 }
 
-/** To be called before points are erased: what is being rolled up meanwhile is late, and found to be gone next. No points follow these marks, so they need not age. */
+/** Call it before points are erased: steps rolled up meanwhile are late, and found to be gone next. No points follow these marks, so they need not age. */
 export const markErased = (store: Pick<Store, 'command'>, erasures: readonly HistoryErasure[]): Promise<void> => {
   const { condition, parameters } = rowsOf(erasures)
   return store.command(
@@ -244,7 +244,7 @@ export const markErased = (store: Pick<Store, 'command'>, erasures: readonly His
   )
 }
 
-/** To be called when the points are erased: their steps leave, those of points that stay are late. */
+/** Call it when the points are erased: their steps are removed, those of remaining points are late. */
 export const eraseSteps = async (store: Store, erasures: readonly HistoryErasure[]): Promise<void> => {
   const { condition, parameters } = rowsOf(erasures)
   for (const table of ROLLED_TABLES)

@@ -7,7 +7,7 @@ export interface Statement {
   parameters: HistoryParameters
 }
 
-/** Which points of one organization are meant. Bounds of time are inclusive, ms since the epoch. */
+/** Selects points of one organization. Bounds of time are inclusive, ms since the epoch. */
 export interface PointFilter {
   organizationId: string
   /** Lower-case UUIDs; an empty list means none. */
@@ -18,7 +18,7 @@ export interface PointFilter {
   to?: number
   /** West, south, east, north in 1e-7 degree, edges included; west > east crosses the antimeridian. */
   bboxE7?: readonly [number, number, number, number]
-  /** Only the first point of each step of this many ms, steps beginning at multiples of it since the epoch, for each tracker. */
+  /** Only each tracker's first point in each step of this many ms; steps begin at multiples since the epoch. */
   intervalMs?: number
 }
 
@@ -33,7 +33,7 @@ export type PointOrder = 'asc' | 'desc' | 'tracker'
 
 export interface PointSelection {
   order: PointOrder
-  /** Only what comes after this place in the order; with `tracker`, in ascending time. */
+  /** Only points after this place in the order; with `tracker`, in ascending time. */
   after?: PointCursor
   limit?: number
 }
@@ -42,8 +42,8 @@ export interface PointSelection {
 const COLUMNS = `trackerId, recordedAt, latE7, lngE7, flags, accuracyCm, altitudeCm, speedCms, headingTenths, batteryPercent, attributes`
 
 /**
- * Rows that differ in nothing but the version share a partition, so FINAL need not look across them. A reader that is slow
- * holds some blocks, as rows and as text: they are small.
+ * Rows that differ only in the version share a partition, so FINAL need not look across them. A slow reader holds some
+ * blocks, as rows and as text: they are small.
  */
 export const POINTS_SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
@@ -81,22 +81,22 @@ export const selectPoints = (filter: PointFilter, selection: PointSelection): St
   }
 }
 
-/** When the newest point was recorded, and how many there are at least (0: none), reading times alone. */
+/** Time of the newest point, and a lower bound of their number (0: none), reading only times. */
 export const selectNewestTime = (filter: PointFilter): Statement => {
   const { conditions, parameters } = pointConditions(filter)
   const sql = `SELECT count() AS points, toUnixTimestamp64Milli(max(recordedAt)) AS newest FROM ${POINTS} WHERE ${conditions.join(' AND ')}`
   return { sql, parameters }
 }
 
-/** Most points that have to be read for this filter: an estimate that reads no values beyond what the filter names. */
+/** Maximum of points to read for this filter: an estimate that reads no values but those that it names. */
 export const countPoints = (filter: PointFilter): Statement => {
   const { conditions, parameters } = pointConditions(filter)
   return { sql: `SELECT count() AS points FROM ${POINTS} WHERE ${conditions.join(' AND ')}`, parameters }
 }
 
 /**
- * What a back-test decides on: the points that were not ahead of the clock, by tracker and time, each tracker's last
- * one before `from` first; with `accuracyMaxCm` the last of those that state none or no worse.
+ * Points for a back-test: those that were not ahead of the clock, by tracker and time, each tracker's last one before
+ * `from` first; with `accuracyMaxCm` the last one that states no accuracy or none worse.
  */
 export const selectForBacktest = (
   filter: PointFilter & { from: number; to: number; accuracyMaxCm?: number },
@@ -115,7 +115,7 @@ export const selectForBacktest = (
   return { sql, parameters: { ...parameters, from, ...(accuracyMaxCm !== undefined && { accuracyMaxCm }) } }
 }
 
-/** Every tracker's newest point that was not ahead of the clock, of every organization; `version` says where it was logged. */
+/** Every tracker's newest point not ahead of the clock, of every organization; `version` tells its place in the log. */
 export const selectNewest = (): Statement => ({
   sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} FINAL WHERE ${WAS_NOT_AHEAD}
     ORDER BY organizationId DESC, trackerId DESC, recordedAt DESC LIMIT 1 BY organizationId, trackerId ${POINTS_SETTINGS}`,
@@ -151,7 +151,7 @@ const ORDERS: { [order in PointOrder]: string } = {
 const PLACES = `recordedAt IN (SELECT fromUnixTimestamp64Milli(arrayJoin({placeTimes:Array(Int64)}), 'UTC')) AND
   (trackerId, toUnixTimestamp64Milli(recordedAt)) IN (SELECT arrayJoin(arrayZip({placeTrackers:Array(UUID)}, {placeTimes:Array(Int64)})))`
 
-/** What of a statement says which points are meant. */
+/** SQL conditions and values for a filter of points. */
 export const pointConditions = (filter: PointFilter): { conditions: string[]; parameters: HistoryParameters } => {
   const conditions = ['organizationId = {organization:UUID}']
   const parameters: HistoryParameters = { organization: filter.organizationId }

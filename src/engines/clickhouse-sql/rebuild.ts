@@ -8,12 +8,12 @@ export type RebuiltTable = TableName
 interface Columns {
   /** Identity of a row: the organization, then its shown id. */
   key: readonly string[]
-  /** What else is compared, `told` by the log and `live` in the table. */
+  /** Further compared columns, `told` by the log and `live` in the table. */
   columns: readonly string[]
-  /** Whether there is a live row (what a join gives for none is empty), and whether it is not as the log says, as SQL. */
+  /** Whether there is a live row (a join gives empty values for none), and whether it differs from the log, as SQL. */
   isThere: string
   isDifferent: string
-  /** By which rows expire. */
+  /** Time by which rows expire. */
   time: string
 }
 
@@ -66,7 +66,7 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
     ...versioned('trackerId', 'explicit', 'finishedAtMs', 'distance', 'point'),
     time: 'startedAt',
   },
-  // The log may have let go of what was first: what it still says must be there, and may be more.
+  // // The log may have truncated the beginning: the rest must be there, and there may be more.
   [RUNS]: {
     key: ['organizationId', 'createdAt', '_id'],
     columns: [...OWED, 'state', 'attempts'],
@@ -83,25 +83,25 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
   },
 }
 
-/** The table that holds a part of what the log says while it is compared. */
+/** The table that holds a part of the log's rows during the comparison. */
 export const besideOf = (table: RebuiltTable): string => `${table}_rebuilt`
 
-/** Statements that make it, as empty as it is after `emptyBeside`. */
+/** Statements that create it, empty as after `emptyBeside`. */
 export const createBeside = (table: RebuiltTable, layout: Layout): string[] =>
   createTable(besideOf(table), DEFINITIONS[table], layout, table)
 export const dropBeside = (table: RebuiltTable, layout: Spread): string[] => dropTable(besideOf(table), layout)
 export const emptyBeside = (table: RebuiltTable, layout: Spread): string =>
   `TRUNCATE TABLE ${shardsOf(besideOf(table), layout)} SYNC`
-/** Puts every row that stands beside into the table: rows of the same version are replaced, those of a higher one stay. */
+/** Inserts every row beside into the table: rows of the same version are replaced, those of a higher one stay. */
 export const insertBeside = (table: RebuiltTable): string => `INSERT INTO ${table} SELECT * FROM ${besideOf(table)}`
 
-/** How many rows stand beside, lack in the table, and differ from it; a row that wins by a higher version does not differ. */
+/** Number of rows beside, of those missing in the table, and of differing ones; a higher version does not differ. */
 export const countDifferences = (table: RebuiltTable, since: number): Statement => ({
   sql: `SELECT count() AS rows, countIf(isMissing) AS missing, countIf(isDifferent) AS different FROM (${pairsOf(table)}) ${FINAL_SETTINGS}`,
   parameters: { since },
 })
 
-/** Scope and id of the rows that lack or differ. */
+/** Scope and id of the rows that are missing or differ. */
 export const listDifferences = (table: RebuiltTable, since: number, limit: number): Statement => ({
   sql: `SELECT scope, id, isMissing FROM (${pairsOf(table)}) WHERE isMissing OR isDifferent ORDER BY scope, id LIMIT {limit:UInt64} ${FINAL_SETTINGS}`,
   parameters: { since, limit },
@@ -110,7 +110,7 @@ export const listDifferences = (table: RebuiltTable, since: number, limit: numbe
 const FINAL_SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, join_use_nulls = 0'
 
-/** One row for each that stands beside. */
+/** One row for each row beside. */
 const pairsOf = (table: RebuiltTable): string => {
   const { key, columns, isThere, isDifferent, time } = COLUMNS[table]
   const keys = key.join(', ')

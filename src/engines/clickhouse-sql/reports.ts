@@ -15,7 +15,7 @@ export interface ReportFilter {
 }
 
 const FINAL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1'
-/** Steps that are summed already, from one to another, except late ones. */
+/** Range of steps that are summed already, except late ones. */
 export interface RolledUp {
   /** ms since the epoch; the beginnings of steps. */
   from: number
@@ -25,8 +25,8 @@ export interface RolledUp {
 }
 
 /**
- * What each tracker drove in each period that begins at one of `starts` (ms since the epoch, ascending, the first not
- * after `from`): from steps that are rolled up, and from the points of all others.
+ * Driven distance and time of each tracker in each period that begins at one of `starts` (ms since the epoch,
+ * ascending, the first not after `from`): from steps that are rolled up, and from the points of all others.
  */
 export const sumPeriods = (
   filter: ReportFilter,
@@ -70,7 +70,7 @@ export const selectLate = ({ organizationId, trackerIds, from, to }: ReportFilte
   parameters: { organization: organizationId, trackers: trackerIds, from, to, limit },
 })
 
-/** How many trips of each tracker began in each period. */
+/** Number of trips of each tracker that began in each period. */
 export const countTrips = (
   { organizationId, trackerIds, from, to }: ReportFilter,
   starts: readonly number[],
@@ -81,7 +81,7 @@ export const countTrips = (
   parameters: { organization: organizationId, trackers: trackerIds, from, to, starts },
 })
 
-/** The points that reports walk in order: not those ahead of the clock, by tracker and time. */
+/** Points that reports walk in order: not those ahead of the clock, by tracker and time. */
 export const selectForReport = (filter: ReportFilter): Statement => {
   const { conditions, parameters } = pointsOf(filter)
   return {
@@ -91,7 +91,7 @@ export const selectForReport = (filter: ReportFilter): Statement => {
   }
 }
 
-/** The next trackers, in the order of the engine, that have points between the bounds; `rolledTo` is through when steps are rolled up. */
+/** The next trackers, in the engine's order, with points between the bounds; steps are rolled up through `rolledTo`. */
 export const selectTrackers = (
   { organizationId, from, to }: Omit<ReportFilter, 'trackerIds'>,
   after: string,
@@ -129,7 +129,7 @@ const pointsOf = ({
   parameters: { organization: organizationId, trackers: trackerIds, from, to },
 })
 
-/** Which visits are meant. */
+/** Selects visits. */
 export interface VisitFilter {
   organizationId: string
   trackerIds: 'all' | readonly string[]
@@ -147,8 +147,8 @@ export interface VisitPlace {
 }
 
 /**
- * Stays in geofences that reach into the time between the bounds: from an entry to the next leave, whose time is 0 where
- * there is none up to the end. What was before the beginning counts by the last transition of each tracker and geofence.
+ * Stays in geofences that reach into the time between the bounds: from an entry to the next leave, whose time is 0
+ * where there is none up to the end. The last transition of each tracker and geofence before the beginning counts too.
  */
 export const selectVisits = (
   filter: VisitFilter,

@@ -23,7 +23,7 @@ const ROLL_SETTINGS = 'SETTINGS do_not_merge_across_partitions_select_final = 1,
 /** Points that one statement rolls up: it holds all of them in memory, in their order. */
 export const ROLLED_AT_ONCE = 500_000
 
-/** How many points each step between two times has, repeated ones included, in order. */
+/** Number of points of each step between two times, repeated ones included, in order. */
 export const countSteps = (store: Rows, from: number, to: number): Promise<{ at: number; points: number }[]> =>
   store.rows(
     `SELECT intDiv(toUnixTimestamp64Milli(recordedAt), ${STEP_MS}) * ${STEP_MS} AS at, count() AS points FROM ${POINTS}
@@ -37,7 +37,7 @@ interface Chosen {
   parameters: HistoryParameters
 }
 
-/** Rolls up the points there are, some trackers at a time; repeated points have cells that are there already. */
+/** Rolls up the existing points, some trackers at a time; cells of repeated points exist already. */
 const roll = async (
   store: Store,
   { condition, parameters }: Chosen,
@@ -69,7 +69,7 @@ export const rollUp = (
   return roll(store, { condition, parameters: { from, to } }, rules, pointsMax)
 }
 
-/** Rolls up the steps in these ranges anew; `number` is higher than every one before. */
+/** Rolls up the steps in these ranges again; `number` is higher than every one before. */
 export const rollUpLate = async (
   store: Store,
   ranges: readonly LateRange[],
@@ -78,7 +78,7 @@ export const rollUpLate = async (
 ): Promise<void> => {
   const { condition, parameters } = within('recordedAt', ranges)
   await roll(store, { condition: `(${condition})`, parameters }, rules, pointsMax)
-  // Steps that have no points any more.
+  // // Steps without points.
   const before = within('at', ranges)
   for (const table of ROLLED_TABLES)
     await store.command(

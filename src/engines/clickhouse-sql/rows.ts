@@ -7,20 +7,20 @@ import { timeOf } from './layout.ts'
 import { AUDIT, RUNS, TRIPS } from './history-tables.ts'
 import { readAttempts, readState, STATUS_SQL } from './runs.ts'
 
-/** A table of the history that lists are read from: one row for each id, in the order of a time. */
+/** A table of the history that backs lists: one row for each id, in the order of a time. */
 interface Listed {
   table: string
-  /** Its column of time, and the member in which its milliseconds are answered. */
+  /** Its column of time, and the member that answers its milliseconds. */
   time: string
   /** The member that orders rows of the same millisecond; default `_id`. */
   tie?: string
-  /** Which rows are whole, as SQL: of others only the end is known. */
+  /** Condition of a complete row, as SQL: of others only the end is known. */
   isWhole: string
   /** Members of a row, as SQL. */
   members: { [member: string]: string }
-  /** Those of `members` that are lists: one of the values asked for must be in them. */
+  /** Members that are lists: one of the requested values must be in them. */
   lists?: readonly string[]
-  /** Puts right what JSON of the engine cannot say. */
+  /** Restores values that the engine's JSON cannot express. */
   revive(row: Row): Row
 }
 
@@ -91,15 +91,15 @@ const LISTED: { [name: string]: Listed } = {
 }
 
 const DAY_MS = 86_400_000
-/** Newest first is asked for step by step back in time: most lists want what is young, and nobody reads a year for it. */
+/** Newest first is read step by step back in time: most lists want recent rows, and need not read a year for them. */
 const STEPS_MS = [DAY_MS, 16 * DAY_MS]
 const SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, use_skip_indexes_if_final = 1'
 
 /**
- * Trips, runs of automations and the audit log as lists ask for them. Like a table of rows that live by organization, but: sorted by
- * time alone (newest first unless `sort` says otherwise), without words, and read from the history, which follows the
- * log by some hundred milliseconds.
+ * Trips, runs of automations and the audit log as sources of lists. Like a table of rows that live by organization,
+ * but: sorted by time alone (newest first unless `sort` says otherwise), without words, and read from the history,
+ * which follows the log by some hundred milliseconds.
  */
 export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'> {
   private readonly history: Pick<HistoryStore, 'rows'>
@@ -107,8 +107,8 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
   private readonly caughtUp: ((table: string) => Promise<unknown>) | undefined
 
   /**
-   * @param caughtUp resolves when the table has all that was logged before the call, or after a while: `get` waits for it
-   * before it says that there is no such row, because live view or webhook may have told of it first
+   * @param caughtUp resolves when the table has everything logged before the call, or after a while: `get` waits for it
+   * before it answers that there is no row, as live view or webhook may have sent it first
    */
   constructor(
     history: Pick<HistoryStore, 'rows'>,
@@ -165,7 +165,7 @@ export class HistoryRows implements Pick<TableStore, 'get' | 'getMany' | 'find'>
     return { rows: page, ...(total !== undefined && { total: await total }), next }
   }
 
-  /** From when on rows are asked for, in turn until there are enough; undefined for all that is meant. */
+  /** Start times of the searched ranges, in turn until there are enough rows; undefined for everything. */
   private sinces({ range }: Find, afterTime: number | undefined): (number | undefined)[] {
     const newest = Math.min(this.clock.now(), afterTime ?? Number(range?.to ?? Number.POSITIVE_INFINITY))
     const steps = STEPS_MS.map((step) => newest - step).filter((since) => since > Number(range?.from ?? 0))

@@ -2,21 +2,21 @@ import { encodeNativeBlock, type NativeColumn } from './native-block.ts'
 import { RUNS } from './history-tables.ts'
 import type { Statement } from './points.ts'
 
-/** What one event of the log says of a run; of a run's rows those members that are set count, of `state` the last. */
+/** Change of a run by one event of the log; of a run's rows the set members count, of `state` the last. */
 export interface RunChange {
   organizationId: string
   _id: string
-  /** When the run was owed, ms since the epoch: the same in all rows of a run. */
+  /** Time at which the run was owed, ms since the epoch: the same in all rows of a run. */
   createdAt: number
-  /** Where the change stands in the log. */
+  /** Place of the change in the log. */
   at: { epoch: number; revision: number; ordinal: number }
   status: string
   reason?: string
-  /** When the next attempt is due, ms since the epoch. */
+  /** Due time of the next attempt, ms since the epoch. */
   dueAt?: number
   /** The attempt, as a JSON text. */
   attempt?: string
-  /** What never changes, told when the run is owed; `trigger` is a JSON text. */
+  /** Constant members, set when the run is owed; `trigger` is a JSON text. */
   owed?: { automationId: string; subjectId: string; partition: number; sequence: number; trigger: string }
 }
 
@@ -75,7 +75,7 @@ const placeOf = ({ epoch, revision, ordinal }: RunChange['at']): string =>
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
 
-/** What `state` says, for the answers of `HistoryRows`. */
+/** The parts of `state`, for the answers of `HistoryRows`. */
 export const readState = (state: string): { status: string; reason?: string; dueAt?: number } => {
   const [, status, reason, dueAt] = state.split('|')
   return { status, ...(reason !== '' && { reason }), ...(dueAt !== '' && { dueAt: Number(dueAt) }) }

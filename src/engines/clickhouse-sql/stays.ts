@@ -2,8 +2,8 @@ import { type PointFilter, pointConditions, POINTS_SETTINGS, type Statement } fr
 import { POINTS } from './history-tables.ts'
 
 /**
- * When trackers were within a radius of places: for each place (from 1) and minute the first and the last time, ms since the
- * epoch, in their order.
+ * Times when trackers were within a radius of places: for each place (from 1) and minute the first and the last time,
+ * ms since the epoch, in their order.
  */
 export const selectStays = (
   filter: PointFilter,

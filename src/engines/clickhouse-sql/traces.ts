@@ -5,17 +5,17 @@ import { WAS_NOT_AHEAD } from './legs.ts'
 import type { Statement } from './points.ts'
 
 /*
- * Where trackers were: cells of the web map's grid, at three sizes. A cell's number interleaves the bits of its column and
- * row, so that all cells of a tile are one range, and the table is read by place and not by tracker.
+ * Places where trackers were: cells of the web map's grid, at three sizes. A cell's number interleaves the bits of its
+ * column and row, so that all cells of a tile are one range, and the table is read by place and not by tracker.
  */
 
-/** One row for each tracker, quarter of an hour and cell; of several the one with the highest version counts. */
+/** One row for each tracker, quarter of an hour and cell; of several the one with the highest version wins. */
 export const TRACES = 'trace_cells'
 
 /** Zooms whose tiles are the cells: 38 m, 306 m and 4.9 km wide at the equator. */
 export const CELL_LEVELS = [20, 17, 13] as const
 const FINEST = CELL_LEVELS[0]
-/** Most cells filled in between two points: beyond, nobody knows the way. */
+/** Maximum of cells filled in between two points: beyond, the way is unknown. */
 const FILLED_MAX = 64
 
 export const traces: Definition = {
@@ -40,7 +40,7 @@ const COLUMN = `toInt64(least(${LAST}, greatest(0, floor((lngE7 / 3.6e9 + 0.5) *
 const SINE = 'sin(greatest(-85.05112878, least(85.05112878, latE7 / 1e7)) * pi() / 180)'
 const ROW = `toInt64(least(${LAST}, greatest(0, floor((0.5 - log((1 + ${SINE}) / (1 - ${SINE})) / (4 * pi())) * ${CELLS}))))`
 
-/** Finest cells of these points and of the way between those that follow each other in one step of `stepMs`. */
+/** Finest cells of these points and of the way between consecutive ones in one step of `stepMs`. */
 const finestOf = (conditions: string): string => `
 SELECT organizationId, trackerId, step,
   mortonEncode(toUInt32(x - intDiv((x - x0) * i, steps)), toUInt32(y - intDiv((y - y0) * i, steps))) AS finest
@@ -82,12 +82,12 @@ export interface Tile {
 /** Cells along the edge of a tile, as a power of two: 256, or what the finest cells give. */
 export const gridBitsOf = (z: number): number => Math.min(8, FINEST - z)
 
-/** Fewer rows of points than this are looked at for one tile; the rest is shown once it is rolled up. */
+/** Fewer rows of points than this are read for one tile; the rest is shown once it is rolled up. */
 const POINTS_READ_MAX = 20_000_000
 
 /**
- * Cells of a tile, each as its number in the tile (UInt32) and how often a tracker was there (UInt32), from what is
- * rolled up. `before` is exclusive.
+ * Cells of a tile, each as its number in the tile (UInt32) and how often a tracker was there (UInt32), from rolled-up
+ * steps. `before` is exclusive.
  */
 export const selectTraces = (filter: TraceFilter, tile: Tile, before: number): Statement => {
   const bits = gridBitsOf(tile.z)
@@ -146,13 +146,13 @@ const whoseOf = ({ organizationId, trackerIds }: TraceFilter) => {
   return { conditions, parameters }
 }
 
-/** The tile and a rim of a sixteenth, in 1e-7 degree: ways that lead into it begin beside it. */
+/** The tile and a rim of a sixteenth, in 1e-7 degree: ways into it may begin beside it. */
 const boxOf = ({ z, x, y }: Tile) => {
   const tiles = 2 ** z
   const lng = (column: number): number => Math.round((column / tiles - 0.5) * 3.6e9)
   const lat = (row: number): number =>
     Math.round((Math.atan(Math.sinh(Math.PI * (1 - (2 * row) / tiles))) * 180e7) / Math.PI)
-  // The last rows hold what is beyond the end of the map, too.
+  // // The last rows also hold everything beyond the end of the map.
   const south = y === tiles - 1 ? -900_000_000 : lat(y + 1.0625)
   const north = y === 0 ? 900_000_000 : lat(y - 0.0625)
   return { west: lng(x - 0.0625), east: lng(x + 1.0625), south, north }

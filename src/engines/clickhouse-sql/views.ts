@@ -1,12 +1,12 @@
 import { POINTS, TRANSITIONS, TRIPS } from './history-tables.ts'
 import { type Layout, named, onCluster } from './layout.ts'
 
-/** The database of the views for analysts, beside the one that has the tables. */
+/** The database of the views for analysts, beside that of the tables. */
 const analysisOf = ({ database }: Pick<Layout, 'database'>): string => `${database}_analysis`
 
 /**
- * What they select, in degrees, meters, and UTC; docs/analysis.md explains every column. Without SETTINGS: a user who may
- * only read could not use such a view.
+ * Their queries, in degrees, meters, and UTC; docs/analysis.md explains every column. Without SETTINGS: a read-only
+ * user could not use such a view.
  */
 const VIEWS: { [view: string]: (table: (name: string) => string) => string } = {
   points: (table) => `
@@ -33,7 +33,7 @@ FROM (
 )`,
 }
 
-/** Statements that make the views for analysts as they are now. */
+/** Statements that create the present views for analysts. */
 export const createViews = (layout: Layout): string[] => {
   const database = named(analysisOf(layout))
   const table = (name: string): string => `${named(layout.database)}.${name}`

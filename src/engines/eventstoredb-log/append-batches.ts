@@ -12,29 +12,29 @@ import { Unanswered } from './unanswered.ts'
 type Answer = InstanceType<typeof streamsPb.BatchAppendResp>
 type Status = InstanceType<typeof statusPb.Status>
 
-/** In flight on a connection; what is more waits here, where it costs the connection nothing. */
+/** Limits in flight on a connection; further appends wait here, where they cost the connection nothing. */
 const APPENDS_MAX = 1_024
 const BYTES_MAX = 4 * 1024 * 1024
 
-/** What became of an append; a server does not say where one stands that it knew from before. */
+/** Result of an append; a server does not tell the position of one that it knew from before. */
 export interface Outcome {
   revision: number
   position: number | undefined
 }
 
-/** The stream is elsewhere, as the server said; what it says of an erased stream is not what the port says. */
+/** The stream is at another revision, the server says; for an erased stream its answer differs from the port's. */
 export class Refused extends Error {}
 
 /**
- * The library hands over one message of a call in a turn of the event loop: appends that come while it does go over another
- * call, at most so many.
+ * The library hands over one message of a call in a turn of the event loop: appends that come meanwhile use another
+ * call, up to this number.
  */
 const CALLS_MAX = 16
 
 /**
  * Appends of one connection, of all streams over a few calls: a call for each takes two to three times as much. The
- * client's own batches keep the pending appends of every client of the process in one map, so that one broken connection
- * rejects another's; here each call has its own. docs/decisions/0017-appends-share-one-call.md
+ * client's own batches keep the pending appends of every client of the process in one map, so that one broken
+ * connection rejects another's; here each call has its own. docs/decisions/0017-appends-share-one-call.md
  */
 export class AppendBatches {
   private readonly connection: Connection
@@ -69,7 +69,7 @@ export class AppendBatches {
     }
   }
 
-  /** Appends in flight may end by themselves. */
+  /** Appends in flight may complete. */
   close(): void {
     for (const call of this.calls) call.close()
   }
@@ -93,7 +93,7 @@ export class AppendBatches {
     }
   }
 
-  /** One that has nothing in flight, else a new one, else the one with the fewest. */
+  /** An idle one, else a new one, else the one with the fewest appends in flight. */
   private callOf(service: Streams): AppendCall {
     if (this.calls.some((call) => !call.isOpen || call.service !== service)) this.leave(service)
     let [least] = this.calls
@@ -104,7 +104,7 @@ export class AppendBatches {
     return begun
   }
 
-  /** Calls that take nothing more, or go to a node that is not asked any more. */
+  /** Calls that accept nothing more, or go to a node no longer in use. */
   private leave(service: Streams): void {
     const kept = this.calls.filter((call) => call.isOpen && call.service === service)
     for (const call of this.calls) if (!kept.includes(call)) call.close()
@@ -161,7 +161,7 @@ class AppendCall {
     return this.inFlight.size
   }
 
-  /** Takes nothing more, and ends when nothing is in flight. */
+  /** Accepts nothing more, and ends when nothing is in flight. */
   close(): void {
     this.isOpen = false
     if (this.inFlight.size === 0) this.sink.cancel()
@@ -185,7 +185,7 @@ class AppendCall {
   }
 
   private end(error: Error): void {
-    // A call that was closed says that it was cancelled, which is no reason for another connection.
+    // // A closed call reports that it was cancelled, which is no reason for another connection.
     if (this.isOpen) this.onError(error)
     this.isOpen = false
     for (const { failed, late } of this.inFlight.values()) {
@@ -236,7 +236,7 @@ interface Streams {
   ): Sink
 }
 
-/** What this file uses of a call. */
+/** Part of a call that this file uses. */
 interface Sink {
   write(request: Buffer): void
   cancel(): void

@@ -34,7 +34,7 @@ export const encodeAppend = (
 
 interface EventParts {
   event: NewEvent
-  /** As fields, encoded. */
+  /** Encoded fields. */
   type: Buffer
   metadata: string
   metadataBytes: number
@@ -49,7 +49,7 @@ const partsOf = (event: NewEvent): EventParts => {
   return { event, type, metadata, metadataBytes, bytes }
 }
 
-/** Fields one after the other; those that hold bytes have their number and length before them. */
+/** Fields one after the other; those with bytes are preceded by their number and length. */
 class ProtobufWriter {
   readonly bytes: Buffer
   private at = 0

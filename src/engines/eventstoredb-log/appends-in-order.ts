@@ -16,18 +16,18 @@ import { type Connection, isPassing, isUnanswered, logDown } from './connection.
 import { ERASED } from './events.ts'
 import { readToEnd } from './read.ts'
 
-/** Appends of one stream that may wait for each other. */
+/** Maximum of waiting appends of one stream. */
 const WAITING_MAX = 10_000
-/** Events that are read at once in search of an append. */
+/** Events read at once in search of an append. */
 const SEARCHED_EVENTS = 64
 const UNSURE_APPENDS = 10_000
 const KNOWN_STREAMS = 10_000
 const RETRY_MS = [20, 50, 100, 250, 500, 1_000]
 
-/** How long a known head holds: a stream that others append to may be far beyond it. */
+/** Validity of a known head: a stream with other writers may be far beyond it. */
 const HEAD_HOLDS_MS = 10_000
 
-/** Revisions that streams are known to have reached, and since when; -1 for one that this process erased. */
+/** Known revisions of streams, and since when they are known; -1 for a stream that this process erased. */
 export class KnownHeads {
   private readonly heads = new RecentMap<string, { revision: number; atMs: number }>(KNOWN_STREAMS)
 
@@ -35,7 +35,7 @@ export class KnownHeads {
     return this.heads.get(stream)?.revision
   }
 
-  /** Only what was heard lately. */
+  /** Only a head known lately. */
   fresh(stream: string): number | undefined {
     const head = this.heads.get(stream)
     return head !== undefined && performance.now() - head.atMs < HEAD_HOLDS_MS ? head.revision : undefined
@@ -47,10 +47,10 @@ export class KnownHeads {
 }
 
 /**
- * Appends with one in flight for each stream, in the order in which they came. One whose outcome is unknown is repeated
- * with the same ids until its deadline, which counts from when it was asked for, and then given up as unknown. At an
- * expected revision the server knows a repeat from the stream; at any revision it remembers ids for a while, and not after
- * another node has become the leader. So such a repeat is first looked for among all that was appended since.
+ * Appends with one in flight for each stream, in the order of their arrival. One whose outcome is unknown is repeated
+ * with the same ids until its deadline, counted from the request, and then given up as unknown. At an expected revision
+ * the server recognizes a repeat by the stream; at any revision it remembers ids for a while, and not after another
+ * node has become the leader. So such a repeat is first searched among everything appended since.
  */
 export class AppendsInOrder {
   private readonly connection: Connection
@@ -91,7 +91,7 @@ export class AppendsInOrder {
     }
   }
 
-  /** A revision that the stream has reached: what is appended from now on stands above it. */
+  /** A revision that the stream has reached: later appends stand above it. */
   private async floorOf(stream: string): Promise<number> {
     const known = this.heads.fresh(stream)
     if (known !== undefined) return known
@@ -102,7 +102,7 @@ export class AppendsInOrder {
     return revision
   }
 
-  /** What an append came to that stands above that revision, if it stands there. Where time is up, a repeat looks on from here. */
+  /** Outcome of an append that stands above that revision, if it does. Where time runs out, a repeat continues the search here. */
   private async stored(stream: string, lastId: string, above: number, untilMs: number): Promise<Outcome | undefined> {
     for (let from = above + 1; ; this.unsure.set(lastId, from - 1)) {
       if (performance.now() >= untilMs) throw logDown()
@@ -137,7 +137,7 @@ export class AppendsInOrder {
     const lastId = events[events.length - 1].id
     let floor = this.unsure.get(lastId)
     for (let tries = 0; ; tries++) {
-      // Those behind an append that nobody answers do not wait for a deadline each.
+      // // Appends behind an unanswered one do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
         const stored = floor === undefined ? undefined : await this.stored(stream, lastId, floor, untilMs)

@@ -1,6 +1,6 @@
 import type { EventStoreDBClient } from '@eventstore/db-client'
 
-/** What the client keeps to itself, and calls that it does not offer need. */
+/** Internals of the client, needed for calls that it does not offer. */
 export interface ClientInside {
   getGRPCClient(service: unknown, name: string): Promise<unknown>
   handleError(service: unknown, error: Error): Promise<void>
@@ -11,7 +11,7 @@ export interface ClientInside {
 
 export const insideOf = (client: EventStoreDBClient): ClientInside => client as unknown as ClientInside
 
-/** A connection of gRPC that is opened when it is used, and what it was made of. */
+/** A connection of gRPC that is opened on first use, and its credentials and options. */
 interface Channel {
   internalChannel: { credentials: object; options: object }
   getTarget(): string
@@ -20,12 +20,12 @@ interface Channel {
 type ChannelClass = new (target: string, credentials: object, options: object) => Channel
 
 const CHANNEL_OPTIONS = {
-  // What the server may send before it was read here, of a call and of all calls together. A busy process reads once in a
-  // turn of its event loop: with the 64 KiB that are the default it would get no more than that in a turn.
+  // // Bytes that the server may send before they are read here, of a call and of all calls together. A busy process
+  // reads once in a turn of its event loop: with the default of 64 KiB it would get no more than that in a turn.
   'grpc-node.flow_control_window': 256 * 1024,
 }
 
-/** Has the client connect with options of gRPC that it does not pass on. */
+/** Makes the client connect with options of gRPC that it does not pass on. */
 export const withChannelOptions = (client: EventStoreDBClient): void => {
   const inside = insideOf(client)
   const { createChannel } = inside

@@ -35,26 +35,26 @@ export class Connection {
     this.deadlineMs = deadlineMs
   }
 
-  /** The server answered something. */
+  /** Called when the server has answered. */
   heard(): void {
     this.heardAtMs = performance.now()
   }
 
   /**
-   * A call ended by its deadline. Where nothing at all was heard for as long, the connection is given up and the next
-   * call opens another one: the client itself waits for ever for a server behind a gateway that takes connections and
-   * forwards nothing, since it pings those alone that were answered once.
+   * Called when a call ended by its deadline. Where nothing at all was received for as long, the connection is given up
+   * and the next call opens another one: the client itself waits for ever for a server behind a gateway that takes
+   * connections and forwards nothing, since it only pings connections that were answered once.
    */
   async unanswered(): Promise<void> {
     if (performance.now() - this.heardAtMs < this.deadlineMs * SILENT_SHARE) return
     this.heard()
-    // Where a connection is still looked for there is none to give up.
+    // // While a connection is still being sought there is none to give up.
     const current = await this.connected(0).catch(() => undefined)
     if (current !== undefined) await insideOf(this.client).handleError(current, notNow('nothing is answered'))
   }
 
   /**
-   * Resolves when a node was found to ask. The client looks for one of a cluster for minutes, with every call waiting.
+   * Resolves when a node is found. The client searches a cluster for minutes, with every call waiting.
    * @throws Unanswered after so many ms; Error for a cluster of which no node answers
    */
   connected(withinMs: number): Promise<unknown> {
@@ -77,7 +77,7 @@ type ConnectionParts = Pick<Connection, 'url' | 'client' | 'credentials' | 'dead
 /** Timers are not exact. */
 const SILENT_SHARE = 0.9
 
-/** Oldest servers: before 23.10 nobody says when a subscription is caught up; early 24.10 and 25.0 may lose an event at a checkpoint. */
+/** Oldest servers: before 23.10 "caught up" is not reported; early 24.10 and 25.0 may lose an event at a checkpoint. */
 const SERVERS_MIN = [
   [23, 10, 6],
   [24, 10, 5],
@@ -107,7 +107,7 @@ export const connect = async (url: string, deadlineMs: number): Promise<Connecti
   }
 }
 
-/** @throws Error for an unknown option, or a file that is not there */
+/** @throws Error for an unknown option, or a missing file */
 const clientOf = (url: string): EventStoreDBClient => {
   try {
     return EventStoreDBClient.connectionString(url)
@@ -117,7 +117,7 @@ const clientOf = (url: string): EventStoreDBClient => {
   }
 }
 
-/** Asks for the newest event of all: every subscription by prefixes reads them. */
+/** Reads the newest event of all: every subscription by prefixes needs that right. */
 const assertRights = async ({ client, credentials, deadlineMs }: Connection): Promise<void> => {
   const { username } = credentials
   const newest = client.readAll({ direction: BACKWARDS, fromPosition: END, maxCount: 1, credentials })
@@ -136,8 +136,8 @@ const isUnauthenticated = (error: AccessDeniedError): boolean =>
   (error as unknown as { code?: number }).code === UNAUTHENTICATED
 
 /**
- * The client looks for a new connection without waiting for what comes of it: where it finds no node of a cluster, the
- * rejection that nobody handles would end the process. The next call gets the error.
+ * The client looks for a new connection without awaiting the result: where it finds no node of a cluster, the unhandled
+ * rejection would end the process. The next call gets the error.
  */
 const keepAlive = (client: EventStoreDBClient): void => {
   const inside = insideOf(client)
@@ -148,13 +148,13 @@ const keepAlive = (client: EventStoreDBClient): void => {
 export const logDown = (cause?: unknown): Failure =>
   new Failure('engine_down', { message: 'The log does not answer; try again later.', retryAfterSeconds: 1, cause })
 
-/** The server will never do what was asked. */
+/** The server will never accept the request. */
 export class Rejected extends Error {}
 
-/** The node cannot do it at present. */
+/** The node cannot handle the request at present. */
 export const notNow = (message: string): Error => new UnavailableError({ name: 'Error', message } as never)
 
-/** Whether the server may have done what was asked although it did not say so, or may do it when asked again. */
+/** Whether the server may have handled the request although it did not say so, or may handle it when repeated. */
 export const isPassing = (error: unknown): boolean =>
   !(error instanceof Rejected) && (!(error instanceof Error) || !isCommandError(error) || PASSING.has(error.type))
 

@@ -4,9 +4,9 @@ import type { Credentials } from '@eventstore/db-client'
 const PATH = /^(?:[^%]|%[0-9a-f]{2})+$/i
 
 /**
- * What may follow the `?` of `--log esdb://…`, and what it may be. The client package ignores any other name and writes the whole
- * URL, password included, to standard error. Missing on purpose: what breaks a promise of the log (`throwOnAppendFailure`,
- * `defaultDeadline`) or is not supported by the package (`tlsVerifyCert`).
+ * Parameters after the `?` of `--log esdb://…`, and their values. The client package ignores any other name and writes
+ * the whole URL, password included, to standard error. Missing on purpose: parameters that break a promise of the log
+ * (`throwOnAppendFailure`, `defaultDeadline`) or are not supported by the package (`tlsVerifyCert`).
  */
 const PARAMETERS: { [name: string]: RegExp } = {
   tls: /^(true|false)$/,
@@ -28,7 +28,7 @@ const NAMES = new Map(Object.keys(PARAMETERS).map((name) => [flat(name), name]))
 const USER = /^(?:[^:@/?#%]|%[0-9a-f]{2})+:(?:[^:@/?#%]|%[0-9a-f]{2})+$/i
 const PORT = 2113
 
-/** What a connection string says, as far as more than the client package has to know it. */
+/** Parts of a connection string that are needed beside the client package. */
 export interface EsdbUrl {
   /** Sent with each call; an insecure connection ignores them. */
   credentials: Credentials
@@ -39,9 +39,9 @@ export interface EsdbUrl {
   firstNode: string
 }
 
-/** @throws Error with one sentence that names what is wrong, without the password */
+/** @throws Error with one sentence that names the fault, without the password */
 export const readEsdbUrl = (url: string): EsdbUrl => {
-  // Up to the last @: a password that should have been encoded is refused, and no part of it taken for a host.
+  // // Up to the last @: a password that should have been encoded is refused, and no part of it taken for a host.
   const [, user, rest = ''] = /^[a-z+]+:\/\/(?:([^/?]*)@)?(.*)$/.exec(url) ?? []
   if (user !== undefined && !USER.test(user))
     throw new Error('--log must have user:password before the @, with special characters percent-encoded (@ as %40)')

@@ -1,10 +1,10 @@
 import type { ResolvedEvent } from '@eventstore/db-client'
 import { encodeJson, type EventMetadata, type RecordedEvent } from '../../kernel/event.ts'
 
-/** Stands in a stream where everything before it was erased. */
+/** Marks the place in a stream before which everything was erased. */
 export const ERASED = 'streamErased'
 
-/** An event as the port answers it, or undefined for what is not one of ours: the server's own streams, and marks. */
+/** An event as the port answers it, or undefined for a foreign one: the server's own streams, and marks. */
 export const fromResolved = ({ event }: ResolvedEvent): RecordedEvent | undefined => {
   if (event === undefined || event.type === ERASED || event.position === undefined || event.streamId.startsWith('$'))
     return undefined

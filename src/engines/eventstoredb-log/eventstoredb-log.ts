@@ -38,7 +38,7 @@ import { Unanswered } from './unanswered.ts'
 export interface EventstoredbOptions {
   /** An EventStoreDB connection string: `esdb://user:password@host:2113?tls=…` or `esdb+discover://…`. */
   url: string
-  /** How long a call may take, an append with its repeats, before it is answered as `engine_down` (default 10 s). */
+  /** Longest time of a call, of an append with its repeats, before it is answered as `engine_down` (default 10 s). */
   deadlineMs?: number
   newId(): string
   /** Milliseconds since the epoch. */
@@ -47,12 +47,12 @@ export interface EventstoredbOptions {
 
 const BATCH_EVENTS_MAX = 512
 const DEADLINE_MS = 10_000
-/** An append takes some 0.07 ms of this process and up to 0.2 of the server, whatever it holds: five times as much as LMDB's. */
+/** An append takes some 0.07 ms of this process and up to 0.2 of the server, whatever its size: five times LMDB's time. */
 const GATHER_MS = 25
 const DISPOSE_MS = 1_000
-/** A server that is away says so soon all the same. */
+/** Pauses; a server that is away is still reported soon. */
 const AGAIN_MS = [10, 50, 150]
-/** Waits for a stream that was erased to be there again. */
+/** Waits until an erased stream is shown again. */
 const SHOWN_MS = [5, 10, 25, 50, 100, 200, 500, 1_000]
 
 /**
@@ -79,7 +79,7 @@ class EventstoredbLog implements EventLog {
     this.scavenges = new Scavenges(connection, now)
     this.calls = new AppendBatches(connection)
     this.appends = new AppendsInOrder(connection, this.calls, this.heads, this.closed.signal)
-    // Each append that pauses listens.
+    // // Each pausing append adds a listener.
     setMaxListeners(0, this.closed.signal)
     this.shared = new SharedSubscription({
       subscribe: (prefixes, position, signal, eventsMax) =>
@@ -101,7 +101,7 @@ class EventstoredbLog implements EventLog {
       this.heads.set(stream, revision)
       if (position !== undefined) return { revision, position }
       const [last] = await this.read(stream, revision, 1)
-      // A repeat of what was erased since: the server still knows its ids.
+      // // A repeat of an append erased since: the server still knows its ids.
       if (last?.revision !== revision) throw new WrongRevision(stream, await this.head(stream))
       return { revision, position: last.position }
     } catch (error) {
@@ -120,7 +120,7 @@ class EventstoredbLog implements EventLog {
     }
   }
 
-  /** What these events answered as the beginning of a stream: the server looks for a repeat at revision 0, also where the stream was erased. */
+  /** The answer to these events as the beginning of a stream: the server looks for a repeat at revision 0, also where the stream was erased. */
   private async knownBeginning(stream: string, events: readonly NewEvent[]): Promise<Appended | undefined> {
     const first = await this.read(stream, 0, events.length)
     const last = first.at(-1)
@@ -179,7 +179,7 @@ class EventstoredbLog implements EventLog {
     const before = Math.min(revision, head)
     if (before <= 0) return
     const [first] = await this.read(stream, 0, 1)
-    // What the client calls `metastreamRevision` is a position of the log: with it only the first write would succeed.
+    // // The client's `metastreamRevision` is a position of the log: with it only the first write would succeed.
     const [last] = await this.resolved(`$$${stream}`, 'end', 1, 'backwards')
     await this.asked(async () => {
       const { client, credentials } = this.connection
@@ -197,7 +197,7 @@ class EventstoredbLog implements EventLog {
     if (last === undefined) return
     const { client, credentials } = this.connection
     const asking = { credentials, deadline: this.connection.deadlineMs }
-    // The mark is there already where a process died before it could delete the stream.
+    // // The mark exists already where a process died before it could delete the stream.
     if (last.event?.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
       const untilMs = performance.now() + asking.deadline
@@ -227,13 +227,13 @@ class EventstoredbLog implements EventLog {
     if (this.closed.signal.aborted) return
     this.closed.abort()
     this.calls.close()
-    // The client waits for the end of each of its streams, which one that was left while the server was silent never comes to.
+    // // The client waits for the end of each of its streams; one that was left while the server was silent never ends.
     await within(DISPOSE_MS, 'not all streams ended', this.connection.client.dispose()).catch((error) => {
       if (!(error instanceof Unanswered)) throw error
     })
   }
 
-  /** What the server has of a stream, marks of the engine too. */
+  /** The server's events of a stream, including marks of the engine. */
   private resolved(
     stream: string,
     from: number | 'end',
@@ -257,8 +257,8 @@ class EventstoredbLog implements EventLog {
   }
 
   /**
-   * Runs what may be run again, and does so at once where the connection was lost, another node leads now, or somebody
-   * else was quicker; every other failure of the server is `engine_down`.
+   * Runs a repeatable request, again at once where the connection was lost, another node leads now, or another writer
+   * was quicker; every other failure of the server is `engine_down`.
    */
   private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     const untilMs = performance.now() + this.connection.deadlineMs

@@ -27,7 +27,7 @@ const OPTIONS = [
   },
 ]
 
-/** What the server's own page of options says; it answers operators only, on its HTTP port. */
+/** Settings from the server's own page of options; it answers only operators, on its HTTP port. */
 export const examineServer = async (connection: Connection): Promise<Examination> => {
   const { url, version } = connection
   const options = await optionsOf(url)
@@ -50,7 +50,7 @@ const scavenging = async (connection: Connection): Promise<ExaminedSetting> => {
   }
 }
 
-/** Reported only if the last scavenge did not end well. */
+/** Reported only if the last scavenge failed. */
 const failedScavenges = async (connection: Connection): Promise<ExaminedSetting[]> => {
   const { failures } = await lastScavenges(connection).catch(() => ({ failures: 0 }))
   if (failures === 0) return []
@@ -65,7 +65,7 @@ const failedScavenges = async (connection: Connection): Promise<ExaminedSetting[
   ]
 }
 
-/** Options of the node that the URL names first; undefined where it does not tell. */
+/** Options of the first node in the URL; undefined where it does not answer. */
 const optionsOf = async (url: string): Promise<ServerOption[] | undefined> => {
   const { credentials, isTls, caFile, firstNode } = readEsdbUrl(url)
   const { username, password } = credentials
@@ -79,7 +79,7 @@ const optionsOf = async (url: string): Promise<ServerOption[] | undefined> => {
     const options = (await json(answer)) as ServerOption[]
     return answer.statusCode === 200 && Array.isArray(options) ? options : undefined
   } catch {
-    // A load balancer in between, or no HTTP: then nobody can tell from here.
+    // // A load balancer in between, or no HTTP: then it cannot be known here.
     return undefined
   }
 }

@@ -15,11 +15,11 @@ import { readToEnd } from './read.ts'
 import { batchesOf, type ClientSubscription, PASSED } from './subscription.ts'
 
 const RETRY_MS = [50, 100, 250, 500, 1_000, 2_000]
-/** Foreign events between two hints at how far a filtered subscription has come, in units of the server's page of 32. */
+/** Foreign events between two hints at the progress of a filtered subscription, in units of the server's page of 32. */
 const CHECKPOINT_INTERVAL = 100
 
 /**
- * Begins again after what was seen whenever the server, the network or a slow reader ends a subscription.
+ * Resubscribes after the last seen event whenever the server, the network or a slow reader ends a subscription.
  * @param once one subscription from a checkpoint on
  */
 export async function* resumed(
@@ -36,7 +36,7 @@ export async function* resumed(
         yield batch
         if (signal.aborted) return
       }
-      // Its reader was slow, and now has all that came.
+      // // Its reader was slow, and now has all received events.
       continue
     } catch (error) {
       if (signal.aborted) return
@@ -49,7 +49,7 @@ export async function* resumed(
 
 /**
  * One subscription to a stream, after a revision.
- * @param isEmpty whether the stream has no events now; the server never says "caught up" of such a stream.
+ * @param isEmpty whether the stream has no events now; the server never reports "caught up" for such a stream.
  */
 export async function* followStream(
   { client, credentials, deadlineMs }: Connection,
@@ -104,7 +104,7 @@ export async function* followPrefixes(
   const hasPassed = (): boolean => hints.confirmed > checkpoint
   const batches = batchesOf(subscription as ClientSubscription, signal, { eventsMax, deadlineMs, hasPassed })
   for await (const { events: came, isCaughtUp } of batches) {
-    // What is hinted at while this waits stands behind events that wait in the subscription.
+    // // Positions hinted at during this wait stand behind events that wait in the subscription.
     const passed = hints.confirmed
     if (!isBegun) {
       isBegun = true
@@ -114,7 +114,7 @@ export async function* followPrefixes(
         yield { events: ours([first]), checkpoint, caughtUp: false }
       }
     }
-    // One that was appended just now may have been read above, and come all the same.
+    // // An event appended just now may have been read above, and arrive here again.
     const events = came.length > 0 && positionOf(came[0]) <= checkpoint ? came.slice(1) : came
     const last = came.at(-1)
     checkpoint = Math.max(checkpoint, last === undefined ? passed : positionOf(last))
@@ -125,9 +125,9 @@ export async function* followPrefixes(
 const positionOf = ({ event }: ResolvedEvent): number => Number(event?.position?.commit)
 
 /**
- * The first event in the log from a position on, asked for once a subscription from there has begun. A server begins a
- * subscription behind the first event that it finds at its position. That is the one that was seen, unless a scavenge
- * took it out: then it is the next one, which nobody has seen.
+ * The first event in the log from a position on, read once a subscription from there has begun. A server begins a
+ * subscription behind the first event that it finds at its position. That is the one already seen, unless a scavenge
+ * removed it: then it is the next one, not seen yet.
  */
 const firstFrom = (
   client: Connection['client'],
@@ -140,7 +140,7 @@ const firstFrom = (
     const found = client.readAll({ fromPosition, maxCount: 1, requiresLeader: true })
     return (await readToEnd(found, deadlineMs))[0] as AllStreamResolvedEvent | undefined
   })
-  first.catch(() => undefined) // the subscription says so, too, or it is thrown where it is awaited
+  first.catch(() => undefined) // // the subscription reports it too, or it is thrown where it is awaited
   return first
 }
 
@@ -158,7 +158,7 @@ const isSkipped = (
 const ours = (events: Parameters<typeof fromResolved>[0][]): RecordedEvent[] =>
   events.flatMap((resolved) => fromResolved(resolved) ?? [])
 
-/** A position that the server only hinted at counts when a later one has come: KurrentDB #3697. */
+/** A position that the server only hinted at counts once a later one has come: KurrentDB #3697. */
 class ConfirmedPosition {
   confirmed = -1
   private hinted = -1

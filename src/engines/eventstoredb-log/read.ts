@@ -2,13 +2,13 @@ import type { Readable } from 'node:stream'
 import type { ResolvedEvent } from '@eventstore/db-client'
 import { Unanswered } from './unanswered.ts'
 
-/** What this file uses of the client's reads. */
+/** Part of the client's reads that this file uses. */
 type ClientRead = Readable & { cancel(): Promise<void> }
 
 /**
- * All that a read brings. The client reads without a deadline, so this one ends a read that brings nothing for so long.
- * It is read to its end: an answer that is left early stays open in the client.
- * @throws what the server answers, or Unanswered after the deadline
+ * The whole result of a read. The client reads without a deadline, so this one ends a read that is silent for that
+ * long. It is read to its end: an abandoned answer stays open in the client.
+ * @throws the server's error, or Unanswered after the deadline
  */
 export const readToEnd = async (read: unknown, deadlineMs: number): Promise<ResolvedEvent[]> => {
   const stream = read as ClientRead

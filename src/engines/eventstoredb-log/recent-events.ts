@@ -5,26 +5,26 @@ export interface RingOptions {
   bytesMax: number
 }
 
-/** Take from a ring: the wanted events, and where to look next. */
+/** Result of a take from a ring: the wanted events, and the place to continue. */
 export interface Taken {
   events: RecordedEvent[]
   next: number
 }
 
 /**
- * The recent events of one subscription, in the order of the log, for several readers at their own pace. When it is full
- * the oldest go, and for each prefix it knows from which position on nothing of it is missing. Places in it are counted
- * from its beginning, and stay the same while others are dropped.
+ * The recent events of one subscription, in the order of the log, for several readers at their own pace. When it is
+ * full the oldest are dropped, and for each prefix it knows from which position on it is complete. Places in it are
+ * counted from its beginning, and stay the same while others are dropped.
  */
 export class RecentEvents {
-  /** All that the prefixes cover was pushed up to here. */
+  /** Everything that the prefixes cover was pushed up to here. */
   at: number
-  /** How often the subscription said how far it has come without an event. */
+  /** Number of progress reports of the subscription without an event. */
   passes = 0
   private readonly options: RingOptions
   private events: RecordedEvent[] = []
   private bytes = 0
-  /** Place of the first event that is left. */
+  /** Place of the first remaining event. */
   private first = 0
   private readonly wholeAfter = new Map<string, number>()
 
@@ -37,7 +37,7 @@ export class RecentEvents {
     return [...this.wholeAfter.keys()]
   }
 
-  /** The place behind the newest event. */
+  /** The place after the newest event. */
   get end(): number {
     return this.first + this.events.length
   }

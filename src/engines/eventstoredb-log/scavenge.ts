@@ -9,21 +9,21 @@ import { readToEnd } from './read.ts'
 
 type ScavengeResp = InstanceType<typeof operationsPb.ScavengeResp>
 
-/** Bytes that truncation hid, by estimate, from which on a scavenge is worth its reading of the whole log: a chunk of the server. */
+/** Bytes hidden by truncation, by estimate, above which a scavenge is worth reading the whole log: a chunk of the server. */
 const HIDDEN_BYTES_MIN = 256 * 1024 * 1024
 const DAY_MS = 24 * 3_600_000
-/** However little is hidden: what was erased leaves the disk. */
+/** However little is hidden: erased events leave the disk. */
 const INTERVAL_MAX_MS = 7 * DAY_MS
-/** Pauses after scavenges in a row that did not end well, from the start of the last one; the last pause repeats. */
+/** Pauses after consecutive failed scavenges, from the start of the last one; the last pause repeats. */
 const AGAIN_MS: readonly number[] = [1, 4, 12, 24].map((hours) => hours * 3_600_000)
-/** The server's journal of scavenges, of all nodes and whatever began them. */
+/** The server's journal of scavenges, of all nodes and however they were started. */
 const JOURNAL = '$scavenges'
 const JOURNAL_EVENTS = 40
 
 /**
- * Has the server take hidden events out of its files: a day after the last time where much was hidden since, a week after
- * it in any case. The server's journal says when that was, so that several processes and other schedules count, and how
- * it ended: one that a restart of the server cut off has left hidden events where they were, and is begun again.
+ * Makes the server remove hidden events from its files: a day after the last time where much was hidden since, a week
+ * after it in any case. The server's journal tells when that was, so that several processes and other schedules count,
+ * and how it ended: one cut off by a restart of the server has left hidden events in place, and is started again.
  */
 export class Scavenges {
   private readonly connection: Connection
@@ -35,7 +35,7 @@ export class Scavenges {
     this.now = now
   }
 
-  /** Counts what was hidden, by estimate. */
+  /** Counts hidden bytes, by estimate. */
   hid(bytes: number): void {
     this.hiddenBytes += bytes
   }
@@ -68,13 +68,13 @@ export class Scavenges {
 }
 
 interface LastScavenges {
-  /** When the newest one began; never is long ago. */
+  /** Start of the newest one; never means long ago. */
   begunAtMs: number
-  /** How many of the newest ones in a row ended otherwise than well; one that has not ended is none of them. */
+  /** Number of the newest ones in a row that failed, without an unfinished one. */
   failures: number
 }
 
-/** What the journal says of the newest scavenges. */
+/** The newest scavenges according to the journal. */
 export const lastScavenges = async ({ client, credentials, deadlineMs }: Connection): Promise<LastScavenges> => {
   const journal = client.readStream(JOURNAL, {
     direction: BACKWARDS,
@@ -122,7 +122,7 @@ interface Operations {
   stopScavenge: Call
 }
 
-/** Whether the user may start scavenges, which takes the same right as to stop one: that is tried with one that nobody began. */
+/** Whether the user may start scavenges, which takes the same right as stopping one: tried with a scavenge that nobody began. */
 export const mayScavenge = async (connection: Connection): Promise<boolean> => {
   const options = new operationsPb.StopScavengeReq.Options().setScavengeId(randomUUID())
   try {
@@ -140,7 +140,7 @@ const startScavenge = (connection: Connection): Promise<number> => {
   return operate(connection, 'startScavenge', new operationsPb.StartScavengeReq().setOptions(options))
 }
 
-/** A call that the client does not offer. Answers what the server says came of it. */
+/** A call that the client does not offer. Answers the result that the server reports. */
 const operate = (
   { client, credentials, deadlineMs }: Connection,
   name: keyof Operations,

@@ -4,11 +4,11 @@ import { RecentEvents } from './recent-events.ts'
 import { resumed } from './follow.ts'
 import { News } from './subscription.ts'
 
-/** What riding followers may be behind before they fall off. */
+/** Maximum lag of riding followers before they fall off. */
 const RING = { eventsMax: 4_096, bytesMax: 8 * 1024 * 1024 }
 /** Foreign events that a follower passes before its checkpoint is reported. */
 const FOREIGN_UNHEARD_MAX = 1_024
-/** Events that nobody wants any more before the subscription is begun anew without them. */
+/** Events no longer wanted by anybody after which the subscription is replaced by one without them. */
 const UNWANTED_MAX = 1_000
 
 /** Events of prefixes, after a position, until the signal is aborted. */
@@ -19,11 +19,11 @@ type Subscribe = (
   eventsMax: number,
 ) => AsyncGenerator<FollowBatch>
 
-/** A follower that rides along. */
+/** A follower that reads from the ring. */
 interface Rider {
   news: News
   prefixes: readonly string[]
-  /** All before it was taken, or is of no concern. */
+  /** Everything before it was taken, or is irrelevant to it. */
   place: number
   checkpoint: number
   /** State last reported to its reader. */
@@ -38,10 +38,10 @@ export interface SharedOptions {
 }
 
 /**
- * One filtered subscription to `$all` for all of this process who follow by prefixes: a server walks the whole log for
- * each of them. It keeps recent events in a ring. A follower first reads by itself until it is caught up, which brings it
- * to where the ring begins at the latest; then it rides along. One that is slower than the ring is long falls off, and
- * reads by itself again from where it stood.
+ * One filtered subscription to `$all` for all followers by prefixes in this process: a server walks the whole log for
+ * each subscription. It keeps recent events in a ring. A follower first reads by itself until it is caught up, which
+ * brings it at least to the beginning of the ring; then it reads along. One that falls behind by more than the length
+ * of the ring drops out, and reads by itself again from its position.
  */
 export class SharedSubscription {
   private readonly options: SharedOptions
@@ -51,7 +51,7 @@ export class SharedSubscription {
   private starting: Promise<RecentEvents> | undefined
   private isLive = false
   private unwanted = 0
-  /** Followers that wait for the subscription to cover their prefixes. */
+  /** Followers waiting for the subscription to cover their prefixes. */
   private readonly waiting = new Set<() => void>()
 
   constructor(options: SharedOptions) {
@@ -81,7 +81,7 @@ export class SharedSubscription {
   ): AsyncGenerator<FollowBatch> {
     const ring = await this.ringOf(prefixes, signal)
     if (ring === undefined) return
-    // All that was in the log before the subscription below began is read when it says that it is caught up.
+    // // Everything in the log before the subscription below began is read when it reports that it is caught up.
     const known = ring.at
     let checkpoint = from ?? -1
     let isCaughtUp = false
@@ -95,7 +95,7 @@ export class SharedSubscription {
     if (isCaughtUp && isMet()) yield* this.along(ring, prefixes, checkpoint, signal, eventsMax)
   }
 
-  /** Ends when something was dropped that its reader did not have. */
+  /** Ends when an event was dropped that its reader did not have. */
   private async *along(
     ring: RecentEvents,
     prefixes: readonly string[],
@@ -103,7 +103,7 @@ export class SharedSubscription {
     signal: AbortSignal,
     eventsMax: number,
   ): AsyncGenerator<FollowBatch> {
-    // What a follower read by itself may be ahead of the ring.
+    // // A follower that read by itself may be ahead of the ring.
     const isWanted = ({ stream, position }: RecordedEvent): boolean =>
       position > from && prefixes.some((prefix) => stream.startsWith(prefix))
     const place = ring.placeAfter(from)
@@ -157,7 +157,7 @@ export class SharedSubscription {
     const isCovered = (): boolean => ring === undefined || prefixes.every((prefix) => ring.covers(prefix))
     if (isCovered()) return ring
     const covered = new Promise<void>((resolve) => this.waiting.add(resolve))
-    // Several that come in one turn cost one new subscription.
+    // // Several that come in one turn cost one new subscription.
     setImmediate(() => isCovered() || this.running?.anew.abort())
     await orAborted(covered, signal)
     return signal.aborted ? undefined : ring
@@ -206,7 +206,7 @@ export class SharedSubscription {
   }
 }
 
-/** What was pushed behind that end of the ring. */
+/** Events pushed behind that end of the ring. */
 interface Pushed {
   ring: RecentEvents
   end: number
@@ -214,7 +214,7 @@ interface Pushed {
   caughtUp: boolean
 }
 
-/** Lets a rider that had taken all before pass what is of no concern to it: to wake every rider for every event costs more than the events. */
+/** Lets a rider that had taken everything before skip irrelevant events: waking every rider for every event costs more than the events. */
 const passed = (rider: Rider, { ring, end, events, caughtUp }: Pushed): boolean => {
   const { prefixes, told } = rider
   const isUnheard = ring.end - told.place >= FOREIGN_UNHEARD_MAX || ring.passes > told.passes

@@ -3,13 +3,13 @@ import type { Readable } from 'node:stream'
 import type { ResolvedEvent } from '@eventstore/db-client'
 import { Unanswered } from './unanswered.ts'
 
-/** What one subscription may hold in this process; one that holds more is ended, and begun anew when that is taken. */
+/** Maximum that one subscription holds in this process; beyond, it is ended, and started again when that is taken. */
 const EVENTS_MAX = 512
 const BYTES_MAX = 2 * 1024 * 1024
-/** Said of an event of JSON, which the client has parsed already. */
+/** Assumed size of a JSON event, which the client has parsed already. */
 const JSON_EVENT_BYTES = 4 * 1024
 
-/** What this file uses of the client's subscriptions: a stream of objects that also says when it is caught up. */
+/** Used part of the client's subscriptions: a stream of objects that also reports when it is caught up. */
 export type ClientSubscription = Readable & { unsubscribe(): Promise<void> }
 
 /** Emitted on a subscription that may have passed foreign events. */
@@ -17,23 +17,23 @@ export const PASSED = 'passed'
 
 export interface BatchOptions {
   eventsMax: number
-  /** How long the server may take to confirm the subscription: one that was swallowed would be waited for for ever. */
+  /** Longest time for the server to confirm the subscription: a lost one would be awaited for ever. */
   deadlineMs: number
-  /** Whether a batch without events is of use, as all that came was taken. */
+  /** Whether a batch without events is of use, as everything received was taken. */
   hasPassed?(): boolean
 }
 
 export interface SubscriptionBatch {
   events: ResolvedEvent[]
-  /** Nothing more was there when this batch was read. */
+  /** No further events were there when this batch was read. */
   isCaughtUp: boolean
 }
 
 /**
- * What a subscription brings, as batches of what has come so far. It ends by the signal, or when its reader is so slow
- * that too much waits here; it throws when the server or the network ends it. What comes is taken off the wire at once:
+ * Events of a subscription, in batches of those received so far. It ends by the signal, or when its reader is so slow
+ * that too much waits here; it throws when the server or the network ends it. Events are taken off the wire at once:
  * all calls of a client share the window of one connection, and a stream left unread would hold up every other, also
- * the answer to an append that its reader waits for. The client says "caught up" when it reads that from the wire,
+ * the answer to an append that its reader waits for. The client reports "caught up" when it reads that from the wire,
  * before the events in front of it were taken: so it counts once they are.
  */
 export async function* batchesOf(
@@ -68,7 +68,7 @@ export async function* batchesOf(
       const events = held.take(eventsMax)
       taken += events.length
       const isCaughtUp = taken >= caughtUpAfter && held.length === 0
-      // Where it is full, what was passed may stand behind events that were not taken.
+      // // Where it is full, passed events may stand behind events that were not taken.
       if (events.length > 0 || (!held.isFull && ((isCaughtUp && !isTold) || hasPassed()))) {
         isTold = isCaughtUp
         yield { events, isCaughtUp }
@@ -83,7 +83,7 @@ export async function* batchesOf(
   }
 }
 
-/** Events that came and were not taken. */
+/** Events received and not taken. */
 class Held {
   isFull = false
   readonly news = new News()
@@ -127,7 +127,7 @@ class Held {
 const bytesOf = ({ event }: ResolvedEvent): number =>
   event?.isJson === false ? event.data.byteLength : JSON_EVENT_BYTES
 
-/** Remembers that something came while nobody waited for it. */
+/** Remembers an arrival for which nobody waited. */
 export class News {
   private isThere = false
   private wake: (() => void) | undefined
@@ -144,10 +144,10 @@ export class News {
 }
 
 const endOf = async (subscription: ClientSubscription): Promise<void> => {
-  subscription.on('error', () => undefined) // what it says at its end is of no interest
+  subscription.on('error', () => undefined) // // errors at its end do not matter
   if (subscription.closed) return
   const closed = once(subscription, 'close').catch(() => undefined)
-  // Waits for nothing: where no server is found it would for minutes.
+  // // Not awaited: where no server is found that would take minutes.
   void subscription.unsubscribe().catch(() => undefined)
   subscription.destroy()
   await closed

@@ -1,2 +1,2 @@
-/** Nothing came until the deadline of a call that the client makes without one. */
+/** Nothing was received until the deadline of a call that the client makes without one. */
 export class Unanswered extends Error {}

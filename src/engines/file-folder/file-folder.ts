@@ -6,14 +6,14 @@ import { Failure } from '../../kernel/errors.ts'
 import { assertKey, fileTooLarge, type FileStore, type ListedFile } from '../file-store.ts'
 import { syncPath } from '../sync-path.ts'
 
-/** Where files are written to the side. No key begins with a dot, so that no file lies there. */
+/** Folder of files being written. No key begins with a dot, so no stored file lies there. */
 const INCOMING = '.incoming'
 const FILES_OPEN_MAX = 16
 
 /**
- * Files in a folder of this machine: written to the side, synced, renamed, and the folder synced. What a process left
- * unfinished is thrown away when the folder is opened next; one process at a time may have it open. Another one may look in
- * with `isGuest`, which throws nothing away.
+ * Files in a folder of this machine: written to the side, synced, renamed, and the folder synced. Unfinished files of
+ * an earlier process are deleted when the folder is next opened; one process at a time may have it open. Another one
+ * may look in with `isGuest`, which deletes nothing.
  */
 export const openFileFolder = async (path: string, { isGuest = false } = {}): Promise<FileStore> => {
   const incoming = join(path, INCOMING)
@@ -107,7 +107,7 @@ async function* readPieces(path: string, part: { start?: number; end?: number })
 }
 
 async function* filesBelow(root: string, prefix: string): AsyncGenerator<ListedFile> {
-  // Names of whole folders in the prefix save looking elsewhere; the rest of it is compared.
+  // // Whole folder names in the prefix spare a walk elsewhere; the rest of it is compared.
   const folders = prefix.split('/').slice(0, -1)
   const waiting = [join(root, ...folders)]
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {

@@ -4,7 +4,7 @@ import { createTransport } from 'nodemailer'
 import { isRecipient } from '../../kernel/recipient.ts'
 import type { Mail, Mailer, MailOutcome } from '../mailer.ts'
 
-/** Writes each mail as an `.eml` file, which every mail program opens. The folder is for its owner alone: links in mails are secrets. */
+/** Writes each mail as an `.eml` file, for any mail program. The folder is its owner's alone: links in mails are secrets. */
 export const openFileMailer = async ({ path, from }: { path: string; from: string }): Promise<Mailer> => {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const composer = createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
@@ -36,12 +36,12 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
   }
 }
 
-/** As it is, not in quoted-printable: readers open the file in an editor and copy the link out of it. */
+/** Unencoded, not in quoted-printable: readers open the file in an editor and copy the link out of it. */
 const part = (type: string, content: string) => ({
   raw: `Content-Type: ${type}; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n${content}`,
 })
 
-/** Under its name it is there whole or not at all. */
+/** A file of that name is there whole or not at all. */
 const writeWhole = async (folder: string, name: string, bytes: Buffer): Promise<void> => {
   const file = await open(join(folder, `.${name}.part`), 'w', 0o600)
   try {

@@ -19,7 +19,7 @@ interface Removal {
 
 const NOTHING = Buffer.alloc(0)
 
-/** What one transaction will change, decided in memory first: nothing of it counts before `commit` resolved with true. */
+/** Changes of one transaction, decided in memory first: none of them counts before `commit` resolved with true. */
 export class LogBatch {
   readonly streams = new Map<string, StreamInfo>()
   eventCount = 0
@@ -73,7 +73,7 @@ export class LogBatch {
     this.sweepsBegun.push(name)
   }
 
-  /** Gives back the space of at most `limit` truncated events; false when this commit changes the stream anyway. */
+  /** Frees the space of at most `limit` truncated events; false when this commit changes the stream anyway. */
   sweep(name: string, limit: number): boolean {
     if (this.streams.has(name)) return false
     const info = this.store.stream(name)

@@ -5,19 +5,19 @@ import { IndexMerge } from './merge.ts'
 import { BATCH_BYTES_MAX, readForwards } from './read.ts'
 import type { LogStore, StreamInfo } from './store.ts'
 
-// A follower that sleeps hears of foreign events now and then, so that its checkpoint does not look old.
+// // A sleeping follower reports foreign events now and then, so that its checkpoint does not look old.
 const FOREIGN_UNHEARD_MAX = 10_000
-// Events that are read before others may get their turn: about a millisecond.
+// // Events read before others may get their turn: about a millisecond.
 const EVENTS_PER_SLICE = 128
 
-/** A follower that sleeps: it is woken by a commit that concerns it, by its signal, or at the end of the log. */
+/** A sleeping follower: it is woken by a commit that concerns it, by its signal, or at the end of the log. */
 interface Sleeper {
   concerns(info: StreamInfo): boolean
   wakeAtPosition: number
   wake(): void
 }
 
-/** Followers that wait for the next commit. There is no polling. */
+/** Followers waiting for the next commit. There is no polling. */
 export class Followers {
   private readonly sleepers = new Set<Sleeper>()
   closed = false

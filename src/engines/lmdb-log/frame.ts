@@ -6,7 +6,7 @@ import type { EventMetadata, NewEvent, RecordedEvent } from '../../kernel/event.
  */
 const IS_JSON = 1
 const IS_UUID = 2
-/** What of an event is turned to text before its size is known. */
+/** Parts of an event that are encoded before its size is known. */
 export interface PreparedEvent {
   event: NewEvent
   isUuid: boolean
@@ -46,7 +46,7 @@ const short = (what: string, bytes: Buffer): Buffer => {
   return bytes
 }
 
-/** Writes the frame at `start` and answers where it ends. */
+/** Writes the frame at `start` and answers its end. */
 export const writeFrame = (
   target: Buffer,
   start: number,
@@ -100,7 +100,7 @@ const writeUuid = (target: Buffer, start: number, id: string): number => {
   return at
 }
 
-/** The event that a frame holds; its data is a view into the frame. */
+/** The event in a frame; its data is a view into the frame. */
 export const readFrame = (frame: Buffer, stream: string, revision: number): RecordedEvent => {
   const flags = frame[0] as number
   const idStart = (flags & IS_UUID) === 0 ? 14 : 13
@@ -139,7 +139,7 @@ export const recordedEvent = (
   loggedAt,
 })
 
-/** As its JSON has it, which is parsed only where that takes more than leaving members out that are undefined. */
+/** Metadata as its JSON has it, which is parsed only where members other than undefined ones differ. */
 const storedMetadata = (metadata: EventMetadata, text: string): EventMetadata => {
   const stored: { [name: string]: string } = {}
   for (const [name, value] of Object.entries(metadata)) {

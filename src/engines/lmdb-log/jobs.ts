@@ -16,7 +16,7 @@ export interface WaitingAppend extends Waiting<Appended> {
 
 interface WaitingTruncation extends Waiting<void> {
   kind: 'truncate'
-  /** The first revision that stays; `all` erases the stream. */
+  /** The first remaining revision; `all` erases the stream. */
   before: number | 'all'
 }
 
@@ -25,5 +25,5 @@ interface WaitingProbe extends Waiting<void> {
   bytes: number
 }
 
-/** What waits for the next commit. */
+/** Work that waits for the next commit. */
 export type Job = WaitingAppend | WaitingTruncation | WaitingProbe

@@ -7,7 +7,7 @@ export interface IndexEntry {
   no: number
   revision: number
 }
-/** What an event takes of the disk, about: a large one takes whole pages, a small one a share of one. */
+/** Disk space of an event, about: a large one takes whole pages, a small one a share of one. */
 export const bytesOfFrame = (frameBytes: number): number =>
   frameBytes > PAGE_BYTES / 2
     ? Math.ceil((frameBytes + 16) / PAGE_BYTES) * PAGE_BYTES + 100
@@ -39,7 +39,7 @@ export const indexKey = (category: number, position: number): Buffer => {
   return indexKeyBuffer
 }
 
-/** How `index` is opened for walking. */
+/** Options for walking `index`. */
 export const INDEX_ENTRIES = {
   keyEncoder: {
     writeKey: (key: Uint8Array, target: Buffer, start: number): number => {

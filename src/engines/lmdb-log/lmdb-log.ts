@@ -9,7 +9,6 @@ import { lastRevision, LogStore } from './store.ts'
 import { LogWriter } from './writer.ts'
 
 export interface LmdbEventLogOptions {
-  /** A folder of its own. */
   path: string
   clock: Clock
   /** Bytes of events at which appends are refused as for a full disk; without it the disk is the limit. */

@@ -20,7 +20,7 @@ export class IndexMerge {
     this.checkpoint = after
   }
 
-  /** The next events up to a position; moves the checkpoint over what does not match too. */
+  /** The next events up to a position; moves the checkpoint over non-matching ones too. */
   take(headPosition: number, limit: number, matches: (name: string) => boolean): RecordedEvent[] {
     this.findBranches()
     const events: RecordedEvent[] = []
@@ -83,7 +83,7 @@ export class IndexMerge {
     const entries: IndexEntry[] = []
     const start = Buffer.from(indexKey(category, first))
     const end = Buffer.from(indexKey(category, headPosition + 1))
-    // A snapshot older than the head would pass over what was committed between.
+    // // A snapshot older than the head would skip events committed in between.
     this.store.root.resetReadTxn()
     for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
       value.position = key as number

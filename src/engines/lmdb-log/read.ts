@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { readFrame } from './frame.ts'
 import type { LogStore, StreamInfo } from './store.ts'
 
-/** Bytes of event data after which a follower's batch ends, about. */
+/** Approximate bytes of event data after which a follower's batch ends. */
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024
 
 /** Events of a stream from a revision on, at most `limit` and not much over four MiB. */

@@ -11,18 +11,18 @@ export interface StreamInfo {
   category: number
   /** Revision of the last event, -1 for none. */
   head: number
-  /** The first revision that is not truncated; above `head` for a stream that was erased. */
+  /** The first revision that is not truncated; above `head` for an erased stream. */
   first: number
-  /** The first revision whose space has not been given back. */
+  /** The first revision whose space has not been freed. */
   swept: number
 }
 
-/** Where the log as a whole stands: written with every commit. */
+/** State of the log as a whole: written with every commit. */
 export interface LogState {
   nextPosition: number
   nextStream: number
   nextCategory: number
-  /** Bytes of the events that are held, in whole pages where they take pages of their own. */
+  /** Bytes of the stored events, in whole pages where they take pages of their own. */
   bytesHeld: number
 }
 
@@ -31,9 +31,9 @@ type Binary = Database<Buffer, Uint8Array>
 type Versioned = Database<Buffer, Uint8Array> & RootDatabase<Buffer, Uint8Array>
 
 const STREAMS_CACHED = 50_000
-/** Events that were appended lately: a dozen consumers read each of them, and the next command of its stream. */
+/** Recently appended events: a dozen consumers read each of them, and the next command of its stream. */
 const EVENTS_CACHED_BYTES = 4 * 1024 * 1024
-/** What an event takes beside its data. */
+/** Memory of an event beside its data. */
 const EVENT_BYTES = 600
 const CACHED_EVENT_BYTES_MAX = 4_096
 const CACHED_REVISION_MAX = 2 ** 20
@@ -41,8 +41,8 @@ const STATE_KEY = Buffer.from('state')
 const FILLER_KEY = Buffer.from('filler')
 
 /**
- * The environment of the log and how it is laid out. Keys are binary and big-endian, so that their order is the order
- * of the numbers:
+ * The environment of the log and its layout. Keys are binary and big-endian, so that their order is the order of the
+ * numbers:
  * - `events`: stream number (4), revision (6) → frame
  * - `index`: category (2), position (6) → stream number (4), revision (6); followers of prefixes walk it
  * - `streams`: name → number, category, head, first, swept; opening reads none of them
@@ -75,8 +75,8 @@ export class LogStore {
   readonly recentEntries: RecentEntries
 
   constructor(path: string) {
-    // Without overlapping sync a commit is visible only after its data is on disk: nobody reads what a power loss could take.
-    // Without batches by event turn: the promise of such a batch is the driver's own, and its rejection nobody could handle.
+    // // Without overlapping sync a commit is visible only once its data is on disk: nobody reads data that a power loss
+    // could take. Without batches by event turn: such a batch's promise is the driver's; nobody could handle its rejection.
     this.root = open({
       path,
       noSubdir: false,
@@ -118,7 +118,7 @@ export class LogStore {
     if (cached !== undefined) return cached === 'absent' ? undefined : cached
     const value = this.streams.getBinary(streamKey(name))
     if (value === undefined) {
-      // What commits make is remembered over this; a snapshot is a turn old at most, so it lacks nothing that was forgotten.
+      // // Streams made by commits are remembered over this; a snapshot is at most a turn old and lacks nothing forgotten.
       this.infos.set(name, 'absent')
       return undefined
     }
@@ -138,7 +138,7 @@ export class LogStore {
     this.infos.set(info.name, info)
   }
 
-  /** Keeps an event that was just committed for its readers. */
+  /** Keeps a just committed event for its readers. */
   rememberEvent({ no, name, category }: StreamInfo, event: RecordedEvent): void {
     const { isJson, data, revision, position } = event
     if (revision === 0) this.namesByNumber.set(no, name)
@@ -172,7 +172,7 @@ export class LogStore {
   }
 
   /**
-   * Everything that `write` puts and removes is committed at once, or nothing: false when another process took the log.
+   * Commits everything that `write` puts and removes at once, or nothing: false when another process took the log.
    * `written` is called before anybody sees that the log is longer.
    */
   async commit(next: LogState, write: () => void, written?: () => void): Promise<boolean> {
@@ -218,7 +218,7 @@ export class LogStore {
   }
 }
 
-/** Revision of the last event that is there, -1 for none. */
+/** Revision of the last existing event, -1 for none. */
 export const lastRevision = (info: StreamInfo | undefined): number =>
   info === undefined || info.first > info.head ? -1 : info.head
 

@@ -15,7 +15,7 @@ export interface WriterOptions {
   store: LogStore
   clock: Clock
   bytesMax: number
-  /** Called after each commit, with what it changed. */
+  /** Called after each commit, with its changes. */
   committed(streams: Iterable<StreamInfo>): void
 }
 
@@ -28,8 +28,8 @@ const SWEEP_EVENTS_MAX = 200
 const SWEEP_RETRY_MS = 1_000
 
 /**
- * Group commit: one transaction is on its way to the disk, and what arrives meanwhile goes with the next one. Revisions
- * are decided when a transaction is made, from heads that are durable, so a failed commit has nothing to take back.
+ * Group commit: one transaction is on its way to the disk, and jobs that arrive meanwhile go with the next one.
+ * Revisions are decided when a transaction is made, from durable heads, so a failed commit has nothing to take back.
  */
 export class LogWriter {
   private readonly store: LogStore
@@ -79,12 +79,12 @@ export class LogWriter {
     })
   }
 
-  /** @throws Failure engine_down from a commit that failed on until the disk has room again. */
+  /** @throws Failure engine_down from a failed commit until the disk has room again. */
   checkRoom(): Promise<void> {
     return this.room.check()
   }
 
-  /** Resolves when everything that was asked for is answered. */
+  /** Resolves when every request is answered. */
   async close(): Promise<void> {
     this.closed = true
     this.cancelRetry?.()
@@ -109,7 +109,7 @@ export class LogWriter {
   }
 
   private async run(): Promise<void> {
-    // What other sockets of the same turn of the event loop still append goes with the first commit: it would wait for it.
+    // // Appends of other sockets in this turn of the event loop go with the first commit: they would wait for it.
     await new Promise((resume) => setImmediate(resume))
     while (this.jobs.length > 0 || (this.sweeps.size > 0 && !this.closed)) {
       const went = await this.commitNext()
@@ -198,9 +198,9 @@ export class LogWriter {
     const head = lastRevision(info)
     const wanted = job.expected === 'any' ? head : job.expected === 'none' ? -1 : job.expected
     if (wanted !== head) {
-      // The head, or the events to compare with, may only be staged: decide when they are durable.
+      // // The head, or the events to compare with, may only be staged: decide when they are durable.
       if (batch.streams.has(job.stream)) return 'after this commit'
-      const from = wanted < 0 ? info?.first : wanted + 1 // a stream that was erased begins late
+      const from = wanted < 0 ? info?.first : wanted + 1 // // an erased stream begins late
       const repeated = info === undefined ? undefined : this.findRepeated(info, job.events, from as number)
       if (repeated === undefined) job.reject(new WrongRevision(job.stream, head))
       else job.resolve(repeated)
@@ -222,7 +222,7 @@ export class LogWriter {
     return () => job.resolve(appended)
   }
 
-  /** What the first append answered when exactly these events stand from `revision` on. */
+  /** The result of the first append when exactly these events stand from `revision` on. */
   private findRepeated(info: StreamInfo, events: readonly PreparedEvent[], revision: number): Appended | undefined {
     if (revision < info.first || revision + events.length - 1 > info.head) return undefined
     let position = -1

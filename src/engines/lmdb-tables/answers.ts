@@ -22,29 +22,29 @@ import type { FindSource } from './sets.ts'
 import { sortable, storedBytes } from './terms.ts'
 
 /*
- * What was answered lately, and what an answer is made of. Nothing here needs to be told of changes: a page and the
+ * Recent answers, and the parts that answers are made of. Nothing here needs to be notified of changes: a page and the
  * matches of a filter stand beside the counts of changes (changes.ts) of the indexes that they were read from, a row
- * beside the bytes that it was unpacked from, and a snapshot in which those differ makes them anew. Few matches are
+ * beside the bytes that it was unpacked from, and a snapshot in which those differ makes them again. Few matches are
  * brought up to date by looking at the rows that changed since.
  */
 
 /** More matches are kept as a set. */
 export const SORTED_IN_MEMORY_MAX = 1_500
-/** In rows that are found anew: what looking at a row that changed costs, and reading a chunk of a filter's sets. */
+/** In rows found from scratch: the cost of looking at a changed row, and of reading a chunk of a filter's sets. */
 const LOOK_COST = 3
 const CHUNK_COST = 3
 const MATCHES_BYTES = 16 * 1024 * 1024
 
-/** What matches: few rows in order, or many as a set; neither where every row within the bounds of the order does. */
+/** Matching rows: few in order, or many as a set; neither where every row within the bounds of the order matches. */
 export interface Matches {
   sorted?: readonly Match[]
   set?: RowSet
-  /** How many match, once that was asked for. */
+  /** Number of matches, once it was requested. */
   total?: number
 }
 
 interface NamedMatches extends Matches {
-  /** Tells pages that are made of them which matches they are of, without holding them. */
+  /** Tells pages the matches they are made of, without holding them. */
   name: object
 }
 
@@ -74,7 +74,7 @@ export class KnownAnswers {
     allRows: new RowMemory(),
   }
 
-  /** For one question, on one snapshot. Nothing is remembered of one whose answer time alone may change. */
+  /** For one question, on one snapshot. Answers that time alone may change are not remembered. */
   about(source: FindSource, question: Find, isLasting: boolean): KnownAnswer {
     return new KnownAnswer({ source, question, isLasting, ...this.kept })
   }
@@ -90,7 +90,7 @@ export class KnownAnswer {
   private readonly rowsAt: number
   /** Undefined for a question that is not remembered. */
   private readonly key: string | undefined
-  /** Bytes of the rows that were read. */
+  /** Bytes of the rows read. */
   private rowBytes = 0
 
   constructor({
@@ -151,7 +151,7 @@ export class KnownAnswer {
     return found
   }
 
-  /** Few matches with what became of the rows that changed since then; the same where that changes nothing of them. */
+  /** Few matches, updated by the rows that changed since then; the same object where nothing changes. */
   private caughtUp({ rowsAt, value }: Kept<NamedMatches>): Matches | undefined {
     const { source, question, space, options } = this
     if (value.sorted === undefined) return undefined
@@ -174,7 +174,7 @@ export class KnownAnswer {
     return { sorted: inOrderWith(others, now, question.sort?.order === 'desc') }
   }
 
-  /** Rows by their ids; on a page, the same objects as before where they have not changed, frozen. */
+  /** Rows by their ids; on a page, unchanged ones are the same objects as before, frozen. */
   rows(ids: readonly string[]): StoredRow[] {
     return ids.flatMap((id) => this.row(id) ?? [])
   }
@@ -191,7 +191,7 @@ export class KnownAnswer {
   }
 }
 
-/** All that an answer but its rows follows from. */
+/** Slots of everything that an answer depends on, but its rows. */
 const slotsOf = (record: TableRecord, question: Find): number[] => {
   const { where = {}, every = {}, text, words, sort } = question
   const slots = [MEMBERS_SLOT]

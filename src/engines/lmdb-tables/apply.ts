@@ -31,7 +31,7 @@ import {
   wordTerms,
 } from './terms.ts'
 
-/** What a transaction changes in one scope of a table. */
+/** Changes of a transaction in one scope of a table. */
 interface Space {
   key: Buffer
   postings: Postings
@@ -40,14 +40,14 @@ interface Space {
   next: number | undefined
 }
 
-/** Changes rows together with their indexes. Lives for one transaction: what it holds in memory is written by `flush`. */
+/** Changes rows together with their indexes. Lives for one transaction: `flush` writes its memory. */
 export class RowWriter {
   private readonly env: TableEnvironment
   private readonly spaces = new Map<number, Space>()
   private readonly scopeNumber: (name: string) => number
-  /** Scope of the row that was written last, as rows of one scope follow each other. */
+  /** Scope of the last row written, as rows of one scope follow each other. */
   private last: { record: TableRecord; scope: string; space: Space } | undefined
-  /** Change of the bytes that rows take. */
+  /** Change in the bytes of rows. */
   bytesAdded = 0
 
   constructor(env: TableEnvironment, scopeNumber: (name: string) => number) {
@@ -88,7 +88,7 @@ export class RowWriter {
     }
   }
 
-  /** Deletes the row of this number when it ends by then. */
+  /** Deletes the row of this number if it has expired by then. */
   expire(record: TableRecord, key: Buffer, no: number, expiresAt: number): void {
     const space = this.spaceAt(key)
     this.removeExpiry(space, no, expiresAt)
@@ -192,7 +192,7 @@ export class RowWriter {
       next = this.env.spaces.getBinary(space.key)?.readUIntBE(0, 6) ?? 0
       if (next <= NUMBER_MAX) space.postings.endsBefore(next)
     }
-    // After four thousand million rows the numbers begin anew, and some are taken.
+    // // After four thousand million rows the numbers start over, and some are taken.
     while (next > NUMBER_MAX && this.env.docs.doesExist(numberKey(space.key, next >>> 0))) next += 1
     space.next = next + 1
     return next >>> 0

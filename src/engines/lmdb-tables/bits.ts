@@ -15,7 +15,7 @@ export const firstWholeChunk = (no: number): number => Math.ceil(no / CHUNK_ROWS
 
 const oneRow = Buffer.alloc(2)
 
-/** One chunk that a transaction changes. */
+/** One chunk changed by a transaction. */
 export class Chunk {
   private list: number[] | undefined = []
   private bitmap: Buffer | undefined
@@ -67,7 +67,7 @@ export class Chunk {
     if (list[at] === offset) list.splice(at, 1)
   }
 
-  /** Undefined when nothing is left. */
+  /** Undefined when it is empty. */
   serialize(): Buffer | undefined {
     if (this.bitmap !== undefined) {
       const left = offsetsOf(this.bitmap)
@@ -112,7 +112,7 @@ const offsetsOf = (bitmap: Buffer): number[] => {
   return offsets
 }
 
-/** The bits of a chunk as they are stored, and in words for what looks at all of them. */
+/** The bits of a chunk as they are stored, and in words for operations on all of them. */
 interface Bits {
   bytes: Uint8Array
   words: Uint32Array
@@ -123,7 +123,7 @@ const newBits = (): Bits => {
   return { bytes: new Uint8Array(words.buffer), words }
 }
 
-/** Where a stored bitmap is copied to. */
+/** Target of a copy of a stored bitmap. */
 const copied = newBits()
 
 /** A set of row numbers in memory, for one question. */
@@ -157,7 +157,7 @@ export class RowSet {
     return ((bits.bytes[offset >> 3] >> (offset & 7)) & 1) === 1
   }
 
-  /** Keeps what the other set has too. */
+  /** Keeps the rows that the other set has too. */
   keep(other: RowSet): void {
     for (const [chunk, { words }] of this.chunks) {
       const others = other.chunks.get(chunk)
@@ -166,7 +166,7 @@ export class RowSet {
     }
   }
 
-  /** Drops what the other set has. */
+  /** Drops the rows of the other set. */
   drop(other: RowSet): void {
     for (const [chunk, others] of other.chunks) {
       const words = this.chunks.get(chunk)?.words
@@ -175,7 +175,7 @@ export class RowSet {
     }
   }
 
-  /** How many rows of a stored chunk the set has. */
+  /** Number of rows of a stored chunk in the set. */
   countIn(chunk: number, bytes: Buffer): number {
     const bits = this.chunks.get(chunk)
     if (bits === undefined) return 0
@@ -199,7 +199,7 @@ export class RowSet {
     return size
   }
 
-  /** What it takes in memory. */
+  /** Memory of the set. */
   get bytes(): number {
     return this.chunks.size * (BITMAP_BYTES + 300)
   }

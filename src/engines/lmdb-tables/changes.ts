@@ -2,16 +2,16 @@ import type { Transaction } from 'lmdb'
 import { number4, numberKey, type TableEnvironment, type TableRecord } from './layout.ts'
 
 /*
- * What of a table's scope was changed, so that answers that are remembered know whether they still hold: how often its
- * rows changed, which rows there are, and each index; and by the count of changes of rows, which rows the last
- * transactions changed. It is stored with the changes, so a snapshot shows that of what it shows.
+ * Changes in a table's scope, so that remembered answers know whether they still hold: counts of changes of its rows,
+ * of the set of rows, and of each index; and by the count of changes of rows, the rows changed by the last
+ * transactions. They are stored with the changes, so a snapshot has those of its own state.
  */
 export const ROWS_SLOT = 0
 export const MEMBERS_SLOT = 1
 export const TEXT_SLOT = 2
 const FIRST_INDEX_SLOT = 3
 
-/** Transactions whose rows are kept, and rows of one above which they are not. */
+/** Transactions whose rows are kept, and the number of rows of one above which they are not. */
 const LISTED_MAX = 128
 const LISTED_ROWS_MAX = 500
 
@@ -26,7 +26,7 @@ export const equalitySlotAt = (index: number): number => FIRST_INDEX_SLOT + inde
 export const rangeSlotAt = ({ equality }: TableRecord, index: number): number =>
   FIRST_INDEX_SLOT + equality.length + index
 
-/** Collects what one transaction changes in one space. */
+/** Collects the changes of one transaction in one space. */
 export class Changes {
   private readonly slots = new Set<number>()
   private readonly rows = new Set<number>()
@@ -76,7 +76,7 @@ export const changedRows = (
   return rows
 }
 
-/** Types of LMDB name no options of `get`, which takes them. */
+/** LMDB's types lack the options of `get`, which accepts them. */
 export const readBinary = (
   database: { get(key: Uint8Array, options: object): Buffer | undefined },
   key: Uint8Array,

@@ -5,10 +5,10 @@ import { Finder } from './find.ts'
 import { AFTER_ALL, equalityField, fieldKey, orderBytes, rangeField, termIn, textIn } from './layout.ts'
 import { type FindSource, QuestionSets } from './sets.ts'
 
-/** What passing an entry of an index costs for each question, in entries of a walk. */
+/** Cost of passing an entry of an index for each question, in entries of a walk. */
 const COUNT_ENTRIES = 2
 
-/** Counts the rows of questions by groups, on one snapshot: a walk over the index of the field, and no row is read. */
+/** Counts the rows of questions by groups, on one snapshot: a walk over the index of the field that reads no row. */
 export const countGroups = async (
   source: FindSource,
   questions: readonly Conditions[],
@@ -17,7 +17,7 @@ export const countGroups = async (
 ): Promise<Counted[]> => {
   const sets: RowSet[] = []
   for (const question of questions) sets.push(await new Finder(source, { ...question, limit: 1 }, known).rows())
-  // Nothing is walked for nothing.
+  // // No walk without a match.
   if (sets.every(({ size }) => size === 0)) return []
   const groups = grouping.stepOf === undefined ? byValue(source, sets, grouping.field) : bySteps(source, sets, grouping)
   return (await groups).filter(({ counts }) => counts.some((count) => count > 0))

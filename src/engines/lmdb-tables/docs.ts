@@ -3,14 +3,14 @@ import { type TableEnvironment, unpack } from './layout.ts'
 
 export type DocMember = string | number | null
 
-/** `get` of a database that answers bytes which count until the next one. */
+/** `get` of a database whose bytes are valid until the next one. */
 interface FastGet {
   getBinaryFast(key: Uint8Array, options: { transaction: Transaction }): Buffer | undefined
 }
 
 /**
- * Reads `docs` of one space on one snapshot: of each only the members that are asked for, as a question looks at
- * thousands. They are MessagePack arrays of texts, numbers and nil.
+ * Reads `docs` of one space on one snapshot: of each only the requested members, as a question looks at thousands. They
+ * are MessagePack arrays of texts, numbers and nil.
  */
 export class DocReader {
   private readonly docs: FastGet
@@ -32,7 +32,7 @@ export class DocReader {
     return bytes === undefined ? undefined : membersOf(bytes, places)
   }
 
-  /** The id of the row that was read last: most are looked at and passed by. Only before anything else is read. */
+  /** The id of the row read last: most are only looked at. Call it before anything else is read. */
   readonly id = (): string => membersOf(this.bytes as Buffer, ID_PLACE)[0] as string
 }
 
@@ -53,13 +53,13 @@ const membersOf = (bytes: Buffer, places: readonly number[]): DocMember[] => {
   return members
 }
 
-/** For a doc that lacks some of them, and what is packed otherwise: very long texts. */
+/** For a doc that lacks some of them, or is packed otherwise: very long texts. */
 const unpackedMembers = (bytes: Buffer, places: readonly number[]): DocMember[] => {
   const doc = unpack<DocMember[]>(Buffer.from(bytes.subarray(0, bytes.length)))
   return places.map((place) => doc[place] ?? null)
 }
 
-/** Where the value ends that begins there; -1 for one of a kind that is not known here. */
+/** End of the value that begins there; -1 for one of an unknown kind. */
 const behind = (bytes: Buffer, at: number): number => {
   const kind = bytes[at]
   if (kind < 0x80 || kind >= 0xe0 || kind === NIL) return at + 1

@@ -7,10 +7,10 @@ import { FirstMatches, inOrder, type Match } from './order.ts'
 import { BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
 
 /*
- * How a question is answered. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows).
- * A small set is sorted in memory by the values that `docs` keeps; a large one, or none, walks the index of the sort
- * field in order and takes what the set has, until the page is full: the larger the set, the sooner. Rows are decoded
- * for the page alone. Totals count bits. What was answered before is answered again while nothing of it was changed.
+ * Answering a question. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows). A
+ * small set is sorted in memory by the values in `docs`; with a large one, or none, the index of the sort field is
+ * walked in order for rows of the set, until the page is full: the larger the set, the sooner. Only rows of the page
+ * are decoded. Totals count bits. Earlier answers are given again while nothing of them was changed.
  */
 
 /** One question to one table and scope, on one snapshot. */
@@ -20,16 +20,16 @@ export class Finder {
   private readonly question: Find
   private readonly known: KnownAnswer
   private readonly after: Buffer | undefined
-  /** The bounds on the field that the sort follows. */
+  /** The bounds on the field of the sort. */
   private readonly sortRange: Range | undefined
-  /** All up to the end of the page, where they were found together with what matches. */
+  /** All matches up to the end of the page, where they were found together. */
   private first: Match[] | undefined
 
   constructor(source: FindSource, question: Find, known: KnownAnswers) {
     this.source = source
     this.question = question
     this.sets = new QuestionSets(source, question)
-    // Which rows have ended is told by the time alone.
+    // // Whether rows have expired depends on the time alone.
     this.known = known.about(source, question, question.once !== true && this.sets.expired === undefined)
     this.sortRange = rangesOf(question).find(
       ({ field, goesRound }) => field === question.sort?.field && goesRound !== true,
@@ -44,7 +44,7 @@ export class Finder {
     return this.known.keepPage(await this.pageOf(matches), matches.name) as Found<R>
   }
 
-  /** All that match. */
+  /** All matches. */
   async rows(): Promise<RowSet> {
     const { set, sorted } = this.known.matches ?? this.known.keepMatches(await this.matches())
     if (set !== undefined) return set
@@ -91,7 +91,7 @@ export class Finder {
     return isBounded && size <= BY_ROW_MAX ? { set: await this.bounded(set) } : { set }
   }
 
-  /** The rows of a set that keep all bounds. Their first page is found on the way: in the index they may stand far apart. */
+  /** The rows of a set within all bounds. Their first page is found on the way: in the index they may stand far apart. */
   private async bounded(set: RowSet): Promise<RowSet> {
     const { limit, offset = 0, sort } = this.question
     const count = offset + limit + 1
@@ -106,7 +106,7 @@ export class Finder {
     return inside
   }
 
-  /** Whether the entries of the index are what matches. */
+  /** Whether the entries of the index are the matches. */
   private isCountable(set: RowSet | undefined): boolean {
     const isAlone = this.sortRange !== undefined && rangesOf(this.question).length === 1
     return isAlone && set === undefined && this.sets.expired === undefined
@@ -124,7 +124,7 @@ export class Finder {
     return inOrder(matches, this.question.sort?.order === 'desc')
   }
 
-  /** Where the page begins: behind the cursor. */
+  /** Start of the page: after the cursor. */
   private startIn(sorted: readonly Match[]): number {
     const { after } = this
     if (after === undefined) return 0
@@ -139,7 +139,7 @@ export class Finder {
     return low
   }
 
-  /** So many entries of the sort's index that the set has, after `offset` of them. */
+  /** `wanted` entries of the sort's index that are in the set, after `offset` of them. */
   private async walked(set: RowSet | undefined, offset: number, wanted: number): Promise<Match[]> {
     const { sort } = this.question
     const isPlain = set === undefined && this.sets.expired === undefined && this.after === undefined
@@ -182,7 +182,7 @@ export class Finder {
     return isDescending ? { start: high, end: low, reverse: true } : { start: low, end: high }
   }
 
-  // A walk begins at the row of the cursor, when that is still there.
+  // // A walk begins at the row of the cursor, if it still exists.
   private isCursor(no: number): boolean {
     if (this.after === undefined) return false
     const match = this.matchOf(no)
@@ -196,7 +196,7 @@ export class Finder {
     return doc === undefined ? undefined : { no, id: doc[0] as string, value: doc[1] ?? null }
   }
 
-  /** Where a row stands in the order: its value and id, or its id alone. */
+  /** Place of a row in the order: its value and id, or its id alone. */
   private placeOf({ id, value }: Match): Buffer {
     return this.question.sort === undefined ? idBytes(id) : Buffer.concat([orderBytes(value), idBytes(id)])
   }

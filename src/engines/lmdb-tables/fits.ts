@@ -5,7 +5,7 @@ import { equalityBytes, type TableRecord } from './layout.ts'
 import { insideOf } from './order.ts'
 import { equalityTerms, sortable } from './terms.ts'
 
-/** Tells whether a row is among those that a question asks for, as the indexes would. */
+/** Tells whether a row matches a question, as the indexes would. */
 export const fitting = (record: TableRecord, question: Find): ((row: Row) => boolean) => {
   const { where = {}, every = {} } = question
   const anyOf = Object.entries(where).map(([field, wanted]) => ({ field, terms: [wanted].flat().map(termOf) }))

@@ -5,7 +5,7 @@ import type { TableRecord } from './layout.ts'
 /** One change as it travels to the writer: table, scope, id, packed row or null, expiresAt or 0. */
 export type PackedChange = [table: string, scope: string, id: string, row: Buffer | null, expiresAt: number]
 
-/** What the store asks of its writer thread; every job is one step of a transaction. */
+/** Requests of the store to its writer thread; every job is one step of a transaction. */
 export type Job =
   | { kind: 'declare'; table: TableDeclaration }
   | { kind: 'commit'; parts: Uint8Array[]; move?: CheckpointMove }

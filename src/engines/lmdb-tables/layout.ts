@@ -46,14 +46,14 @@ export interface TableRecord {
 }
 
 /**
- * Free pages that the driver, whose types do not name this, keeps in memory from commit to commit: each commit puts those
- * that it frees into their sorted list. With its 75,000 a commit of one row took 0.9 ms of processor time once many rows
- * had been written, with these 0.4.
+ * Free pages that the driver (its types lack this) keeps in memory from commit to commit: each commit puts those that
+ * it frees into their sorted list. With its 75,000 a commit of one row took 0.9 ms of processor time once many rows had
+ * been written, with these 0.4.
  */
 const FREE_PAGES = { maxFreeSpaceToRetain: 2_000 }
 
 export const openTableEnvironment = (path: string): TableEnvironment => {
-  // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
+  // // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
   const root = open({
     path,
     noSubdir: false,
@@ -86,7 +86,7 @@ export const openTableEnvironment = (path: string): TableEnvironment => {
 const packr = new Packr({ useRecords: false, copyBuffers: true })
 
 export const pack = (value: unknown): Buffer => packr.pack(value)
-/** Members that are bytes come back as Uint8Array: from a Buffer they would be Buffers. */
+/** Binary members come back as Uint8Array: from a Buffer they would be Buffers. */
 export const unpack = <Value>(bytes: Uint8Array): Value =>
   packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as Value
 
@@ -132,7 +132,7 @@ export const rowKey = (space: Buffer, id: Buffer): Buffer => {
   return key
 }
 
-/** The same from what it is made of, in one piece of memory. */
+/** The same from its parts, in one piece of memory. */
 export const rowKeyOf = (table: number, scope: number, id: string): Buffer => {
   const key = Buffer.allocUnsafe(8 + Buffer.byteLength(id))
   key.writeUInt32BE(table, 0)
@@ -192,7 +192,7 @@ export const number4 = (no: number): Buffer => {
 
 export const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Writes the bytes of a value that equality compares; answers where they end, -1 for what equality does not know. */
+/** Writes the bytes of a value for equality; answers their end, -1 for a value without equality. */
 export const writeEquality = (target: Buffer, at: number, value: unknown): number => {
   if (typeof value === 'number') return writeDouble(target, at, 2, value)
   if (typeof value === 'boolean') return writeByte(target, writeByte(target, at, 1), value ? 1 : 0)
@@ -214,7 +214,7 @@ export const equalityBytes = (value: unknown): Buffer | undefined => {
   return end < 0 ? undefined : Buffer.from(written.subarray(0, end))
 }
 
-/** The value that `equalityBytes` made bytes of. @throws Error for a text that is kept as its hash */
+/** The value of such `equalityBytes`. @throws Error for a text that is kept as its hash */
 export const termIn = (bytes: Buffer): string | number | boolean => {
   const [kind] = bytes
   if (kind === 1) return bytes[1] === 1
@@ -223,7 +223,7 @@ export const termIn = (bytes: Buffer): string | number | boolean => {
   throw new Error('A value of an index is kept as its hash: rows cannot be counted by it.')
 }
 
-/** The text that `orderBytes` made bytes of, whatever follows. @throws Error for another value */
+/** The text of such `orderBytes`, whatever follows. @throws Error for another value */
 export const textIn = (bytes: Buffer): string => {
   if (bytes[0] !== 2) throw new Error('Rows are counted by stretches of texts alone.')
   let end = 1
@@ -244,8 +244,8 @@ const doubleIn = (bytes: Buffer): number => {
 export const wordBytes = (word: string): Buffer => Buffer.from(word)
 
 /**
- * Writes bytes that sort as the values do: what is missing first, numbers, strings by code point (their first
- * `ORDER_STRING_BYTES_MAX` count). Answers where they end.
+ * Writes bytes that sort as the values do: missing ones first, numbers, strings by code point (their first
+ * `ORDER_STRING_BYTES_MAX` count). Answers their end.
  */
 export const writeOrder = (target: Buffer, at: number, value: unknown): number => {
   if (typeof value === 'number' && !Number.isNaN(value)) return writeDouble(target, at, 1, value)
@@ -276,7 +276,7 @@ const writeDouble = (target: Buffer, at: number, kind: number, value: number): n
   return at + 9
 }
 
-// 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and what follows is told apart.
+// // 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and later bytes are told apart.
 const writeText = (target: Buffer, at: number, kind: number, value: string): number => {
   if (value.includes('\0')) return writeEscaped(target, at, kind, Buffer.from(value))
   target[at] = kind

@@ -29,15 +29,14 @@ import {
 } from '../table-store.ts'
 
 export interface LmdbTableStoreOptions {
-  /** A folder of its own. */
   path: string
   clock: Clock
-  /** Rows are refused as for a full disk when they take so many bytes; without it the disk is the limit. */
+  /** Bytes of rows above which rows are refused as for a full disk; without it the disk is the limit. */
   mapBytesMax?: number
 }
 
 const PACKING_COMMITS_MAX = 10_000
-/** A transaction writes each page once: 84,000 new tasks and records wrote 5.4 GB in commits of 2,048 rows, 0.7 GB in such. */
+/** A transaction writes each page once: 84,000 new tasks and records wrote 5.4 GB in commits of 2,048 rows, 0.7 in these. */
 const CATCH_UP_ROWS_MAX = 16_384
 
 /**
@@ -93,7 +92,7 @@ class LmdbTableStore implements TableStore {
     this.thread = thread
     this.clock = clock
     this.reader = reader
-    // What the thread that died had still done was not answered.
+    // // Last work of the dead thread was not answered.
     thread.restarted = (records) => {
       for (const [name, record] of records) if (this.records.has(name)) this.records.set(name, record)
     }
@@ -132,7 +131,7 @@ class LmdbTableStore implements TableStore {
     return this.onSnapshot(table, scope, [], groups)
   }
 
-  /** What is made of one snapshot; `none` where nothing was ever stored under the scope. */
+  /** Result of `run` on one snapshot; `none` where nothing was ever stored under the scope. */
   private async onSnapshot<Answer>(
     table: string,
     scope: string,
@@ -167,7 +166,7 @@ class LmdbTableStore implements TableStore {
     if (changes.length === 0 && move === undefined) return
     if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
     this.packingCount += 1
-    // One after the other, so that commits count in the order in which they were asked for.
+    // // One after the other, so that commits count in the order of their requests.
     const sent = this.packing.then(async () => {
       const parts = await packParts(changes)
       const transfer = parts.map(({ buffer }) => buffer)
@@ -219,7 +218,7 @@ class LmdbTableStore implements TableStore {
     this.rename(await this.thread.run({ kind: 'reset', tables, consumer }, this.clock.now()))
   }
 
-  /** What a transaction stored is not lost. */
+  /** Stored transactions are never lost. */
   isLost(): boolean {
     return false
   }
@@ -244,7 +243,7 @@ class LmdbTableStore implements TableStore {
     this.folder.release()
   }
 
-  // The writer clears what was replaced only after this thread reads the successor.
+  // // The writer clears replaced tables only after this thread reads the successor.
   private rename(result: JobResult): void {
     for (const [name, record] of (result as { records: [string, TableRecord][] }).records)
       this.records.set(name, record)

@@ -2,15 +2,15 @@ import { type Bounds, type Range, stretchesOf } from '../table-store.ts'
 import { idBytes, orderBytes } from './layout.ts'
 
 /*
- * The order of the indexes, in memory. Texts that are short and have no character from the surrogates on are compared
- * by JavaScript as their bytes are; all others by the bytes that the indexes hold.
+ * The order of the indexes, in memory. Short texts without a character from the surrogates on are compared by
+ * JavaScript, in the order of their bytes; all others by the bytes in the indexes.
  */
 const PLAIN_LENGTH_MAX = 100
 const NOT_PLAIN = /[\ud800-\uffff]/
 
 type Value = string | number | null
 
-/** A row that matches, and its value of the field that the order follows. */
+/** A matching row, and its value of the field of the order. */
 export interface Match {
   no: number
   id: string
@@ -20,7 +20,7 @@ export interface Match {
 const isPlain = (value: Value): boolean =>
   typeof value === 'string' ? value.length <= PLAIN_LENGTH_MAX && !NOT_PLAIN.test(value) : !Number.isNaN(value)
 
-/** Tells whether a value of the bounded field lies within the bounds; what is missing does not. */
+/** Tells whether a value of the bounded field lies within the bounds; a missing one does not. */
 export const insideOf = (range: Range): ((value: Value) => boolean) => {
   const [isInside, isInsideToo] = stretchesOf(range).map(betweenOf)
   return isInsideToo === undefined ? isInside : (value) => isInside(value) || isInsideToo(value)
@@ -40,19 +40,19 @@ const betweenOf = ({ from, to }: Bounds): ((value: Value) => boolean) => {
   }
 }
 
-/** By value, then by id: what is missing first, numbers, texts. */
+/** By value, then by id: missing ones first, numbers, texts. */
 export const inOrder = (matches: readonly Match[], isDescending: boolean): Match[] => {
   const isFast = matches.every(isPlainMatch)
   const compare = isFast ? byValue : byBytes
   return matches.toSorted(isDescending ? (a, b) => compare(b, a) : compare)
 }
 
-/** The first `count` in that order of all that are added, without keeping the others. */
+/** The first `count` of all added rows in that order, without keeping the others. */
 export class FirstMatches {
   private readonly count: number
   private readonly isDescending: boolean
   private matches: Match[] = []
-  /** The last of those that were first so far, once they are as many as are wanted. */
+  /** The last of the first rows so far, once there are `count`. */
   private last: Match | undefined
 
   constructor(count: number, isDescending: boolean) {
@@ -60,7 +60,7 @@ export class FirstMatches {
     this.isDescending = isDescending
   }
 
-  /** False for a row of this value that so many stand before, whatever its id is. */
+  /** False for a row of this value that `count` rows precede, whatever its id is. */
   mayHave(value: Value): boolean {
     if (this.last === undefined || !isPlain(value) || !isPlain(this.last.value)) return true
     const compared = compareValues(value, this.last.value)
@@ -81,7 +81,7 @@ export class FirstMatches {
 
 const FIRST_AT_ONCE = 200
 
-/** The same with some more. */
+/** The same with some more rows. */
 export const inOrderWith = (matches: readonly Match[], more: readonly Match[], isDescending: boolean): Match[] => {
   const all = [...matches]
   for (const match of more) {

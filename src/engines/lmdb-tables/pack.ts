@@ -5,7 +5,7 @@ import { idBytes, pack } from './layout.ts'
 
 const PART_CHANGES = 64
 
-/** Changes as they travel to the writer: packed in parts, over as many turns of the event loop as that takes. */
+/** Changes for the writer: packed in parts, over as many turns of the event loop as that takes. */
 export const packParts = async (changes: readonly RowChange[]): Promise<Uint8Array<ArrayBuffer>[]> => {
   const parts: Uint8Array<ArrayBuffer>[] = []
   for (let start = 0; start < changes.length; start += PART_CHANGES) {

@@ -1,19 +1,19 @@
 import { Chunk, chunkOf, firstWholeChunk, offsetOf } from './bits.ts'
 import { ALL_FIELD, KEY_BYTES_MAX, TEXT_FIELD, type TableEnvironment, writeEquality } from './layout.ts'
 
-/** What an index of equality or of words names rows by. */
+/** Value under which an index of equality or of words lists rows. */
 export type Term = string | number | boolean
 
 /** More than there are chunks. */
 const CHUNKS = 2 ** 20
 
-/** Which rows of one space a transaction puts under terms, and takes away. */
+/** Rows of one space that a transaction adds to terms, and removes. */
 export class Postings {
   private readonly env: TableEnvironment
   private readonly space: Buffer
-  /** By field and chunk. What has one row is that row's offset alone, as most terms have. */
+  /** By field and chunk. A chunk with one row is that row's offset alone, as for most terms. */
   private readonly fields = new Map<number, Map<Term, Chunk | number>>()
-  /** From this chunk on nothing was stored before the transaction. */
+  /** First chunk in which nothing was stored before the transaction. */
   private freshFrom = CHUNKS
 
   constructor(env: TableEnvironment, space: Buffer) {
@@ -21,7 +21,7 @@ export class Postings {
     this.space = space
   }
 
-  /** Tells that no row has this number or a higher one. */
+  /** Declares that no row has this number or a higher one. */
   endsBefore(no: number): void {
     this.freshFrom = firstWholeChunk(no)
   }
@@ -43,7 +43,7 @@ export class Postings {
     else chunk.remove(offset)
   }
 
-  /** Puts the rows under the terms of a value that have the value now, and takes those away that had it before. */
+  /** Adds the row to the terms that are new in its value, and removes it from those that are gone. */
   repost(field: number, no: number, before: readonly Term[], now: readonly Term[]): void {
     for (const term of lacking(before, now)) this.post(field, term, no, false)
     for (const term of lacking(now, before)) this.post(field, term, no, true)
@@ -76,7 +76,7 @@ export class Postings {
   }
 }
 
-/** Above this many terms they are looked up in a set. */
+/** Above this many, terms are looked up in a set. */
 const SEARCHED_MAX = 16
 
 const lacking = (terms: readonly Term[], others: readonly Term[]): readonly Term[] => {

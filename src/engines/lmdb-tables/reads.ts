@@ -20,7 +20,7 @@ export class RowReader {
   private readonly clock: Clock
   private readonly scopes = new Map<string, number>()
   private readonly shared = new RowMemory()
-  /** Shared rows that were read since this process last heard of a commit, which nothing else makes: a bulk asks for one again and again. */
+  /** Shared rows read since this process last learned of a commit, and only it commits: a bulk asks for one again and again. */
   private readonly sinceCommit = new Map<string, SharedRow>()
 
   constructor(env: TableEnvironment, clock: Clock) {
@@ -45,12 +45,12 @@ export class RowReader {
     return row as R
   }
 
-  /** A commit is heard of: rows are read anew. */
+  /** Called after a commit: rows are read again. */
   committed(): void {
     this.sinceCommit.clear()
   }
 
-  /** The table is asked for anew at each page, as it may have been replaced meanwhile. */
+  /** The table is looked up again at each page, as it may have been replaced meanwhile. */
   async *scan<R extends Row>(recordOf: () => TableRecord): AsyncGenerator<StoredRow<R>> {
     let start: Buffer = Buffer.of(0)
     for (;;) {

@@ -23,24 +23,24 @@ import type { TableReaders } from './readers.ts'
 import { nextTurn } from './turns.ts'
 import { type Find, type Range, rangesOf, stretchesOf, wordGroupsOf } from '../table-store.ts'
 
-/** What a question does in one turn of the event loop, in entries that it passes: two milliseconds or three. */
+/** Work of a question in one turn of the event loop, in passed entries: two milliseconds or three. */
 const ENTRIES_AT_ONCE = 8_000
-/** What else it does, in the same: a row that is looked at, a chunk that is taken into a set, a value that is looked up. */
+/** Costs of other work in entries: a row looked at, a chunk added to a set, a value looked up. */
 const LOOK_ENTRIES = 10
 const CHUNK_ENTRIES = 5
 const VALUE_ENTRIES = 32
-/** More values may be most of those that a field has. */
+/** More values may be most of the field's values. */
 const VALUES_MAX = 250
 const COUNTED_AT_ONCE = 20_000
-/** Entries that a walk passes in the time of one look-up. */
+/** Entries that a walk passes in the time of one lookup. */
 const WALKED_FOR_ONE = 8
 const LAST_CHUNK = Buffer.from([255, 255, 255, 255, 255])
 
-/** Rows of a set that are looked at one by one where bounds are asked for. */
+/** Rows of a set that are looked at one by one for bounds. */
 export const BY_ROW_MAX = 20_000
-/** Entries of an index that a walk passes in less than the time in which a row of a set is looked at. */
+/** Entries of an index that a walk passes in less time than it takes to look at a row of a set. */
 const NARROW = 2
-/** Entries that are counted to compare two walks: to count them takes a fifth of the time or less. */
+/** Entries that are counted to compare two walks: counting them takes a fifth of the time or less. */
 const WALK_COUNTED_MIN = 1_000
 const WALK_COUNTED_MAX = 64_000
 
@@ -54,7 +54,7 @@ export interface FindSource {
   now: number
 }
 
-/** The sets of row numbers that the conditions of one question mean. */
+/** The sets of row numbers for the conditions of one question. */
 export class QuestionSets {
   readonly space: Buffer
   readonly options: { transaction: Transaction }
@@ -72,13 +72,13 @@ export class QuestionSets {
     this.docs = new DocReader(source.env, source.transaction, this.space)
   }
 
-  /** Rows that have ended and are not swept yet; undefined where none have. */
+  /** Rows that have expired and are not swept yet; undefined for none. */
   get expired(): RowSet | undefined {
     this.ended ??= { rows: this.expiredBy(this.source.now) }
     return this.ended.rows
   }
 
-  /** What equality and text leave; undefined when the question has neither. */
+  /** Rows that meet equality and text; undefined when the question has neither. */
   async filtered(): Promise<RowSet | undefined> {
     const sets: RowSet[] = []
     for (const [field, wanted] of Object.entries(this.question.where ?? {})) {
@@ -114,7 +114,7 @@ export class QuestionSets {
     return length > VALUES_MAX && length * WALKED_FOR_ONE > (await this.all()).size
   }
 
-  /** One walk over all values of the field: to look each one up takes ten times as long as to pass it by. */
+  /** One walk over all values of the field: looking each one up takes ten times as long as passing it. */
   private async amongAll(field: Buffer, values: readonly unknown[]): Promise<RowSet> {
     const wanted = new Set<string>()
     for (const value of values) {
@@ -135,7 +135,7 @@ export class QuestionSets {
     return some
   }
 
-  /** Every row of the scope that has not ended. */
+  /** Every row of the scope that has not expired. */
   async all(): Promise<RowSet> {
     const set = new RowSet()
     await this.addPostings(set, fieldKey(this.space, ALL_FIELD), LAST_CHUNK)
@@ -143,7 +143,7 @@ export class QuestionSets {
     return set
   }
 
-  /** The rows within the bounds, of those in the set. */
+  /** The rows of the set within the bounds. */
   async ranged(range: Range, set: RowSet | undefined): Promise<RowSet> {
     const inside = new RowSet()
     await this.walk(this.within(range), (no) => {
@@ -152,12 +152,12 @@ export class QuestionSets {
     return inside
   }
 
-  /** Drops of a set what lies outside of the bounds, by the stretches in which its rows may do so. */
+  /** Drops the rows of a set outside of the bounds, by the stretches in which they may lie. */
   async dropBeyond(range: Range, set: RowSet): Promise<void> {
     await this.walk(this.beyond(range), (no) => set.remove(no))
   }
 
-  /** How the fewest entries are walked to keep the bounds; `rows`: few rows are rather looked at one by one. */
+  /** The walk with the fewest entries for the bounds; `rows`: few rows are better looked at one by one. */
   async shorterWalk(range: Range, rows: number): Promise<'within' | 'beyond' | 'rows'> {
     const isByRow = rows <= BY_ROW_MAX
     if (!isByRow && range.keptWithin === undefined) return 'within'
@@ -191,7 +191,7 @@ export class QuestionSets {
       }
   }
 
-  /** Hands over each row of the set that keeps all bounds, with its value of the sort's field, and its id where wanted. */
+  /** Hands over each row of the set within all bounds, with its value of the sort's field, and its id where wanted. */
   async lookAt(set: RowSet, take: (no: number, value: DocMember, id: () => string) => void): Promise<void> {
     const { record } = this.source
     const { sort } = this.question
@@ -210,7 +210,7 @@ export class QuestionSets {
     }
   }
 
-  /** Whether stretches of an index have at most so many entries, each of them. */
+  /** Whether each stretch of an index has at most `count` entries. */
   private async haveAtMost(stretches: readonly KeyBounds[], count: number): Promise<boolean> {
     const { order } = this.source.env
     for (const { low, high } of stretches) {
@@ -229,7 +229,7 @@ export class QuestionSets {
     return true
   }
 
-  /** How many rows lie within the bounds, ended ones too. */
+  /** Number of rows within the bounds, expired ones too. */
   async countBounded(range: Range): Promise<number> {
     const { order } = this.source.env
     const { low, high } = this.bounds(range)
@@ -247,7 +247,7 @@ export class QuestionSets {
     return rangeKeys(this.space, this.source.record, range)
   }
 
-  /** Counts what was passed, in entries. A promise is to be awaited: others have a turn then. */
+  /** Counts passed entries. A promise has to be awaited: others have a turn then. */
   pass(entries = 1): Promise<void> | undefined {
     this.passed += entries
     if (this.passed < ENTRIES_AT_ONCE) return undefined

@@ -3,8 +3,8 @@ import { type Binary, bufferOf, spaceKey, type TableEnvironment, type TableRecor
 import { NOTHING } from './terms.ts'
 
 /*
- * What is gone for readers gives its space back in steps that a transaction can bear: each function does one step
- * inside the caller's transaction and answers whether more may be left.
+ * Frees the space of data already invisible to readers, in steps that a transaction can bear: each function does one
+ * step inside the caller's transaction and answers whether more may be left.
  */
 const STEP = 500
 const GARBAGE_PREFIX = 'garbage:'
@@ -39,7 +39,7 @@ export const sweepCounters = (env: TableEnvironment, now: number): boolean => {
   return due.length === STEP
 }
 
-/** Marks a table that nobody names any more. */
+/** Marks a table that is no longer named. */
 export const markGarbage = (env: TableEnvironment, table: number): void => {
   env.meta.putSync(Buffer.from(`${GARBAGE_PREFIX}${table}`), NOTHING)
 }

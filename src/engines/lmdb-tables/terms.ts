@@ -3,9 +3,7 @@ import type { Term } from './postings.ts'
 import { bufferOf, equalityBytes, number4, ROW_HEADER_BYTES, time6 } from './layout.ts'
 import { wordsOfRow } from '../../kernel/words.ts'
 
-/*
- * What a row becomes in the databases: its stored bytes, and the terms under which its indexes name it.
- */
+/* A row in the databases: its stored bytes, and the terms under which its indexes list it. */
 export interface StoredBytes {
   no: number
   expiresAt: number
@@ -20,7 +18,7 @@ export const storedBytes = (value: Buffer | undefined): StoredBytes | undefined 
 
 let written = Buffer.alloc(8_192)
 
-/** A row as it is stored, in memory that the next one takes over: the driver copies it at once. */
+/** A row as it is stored, in memory that the next one reuses: the driver copies it at once. */
 export const rowBytes = (no: number, expiresAt: number, packed: Buffer): Buffer => {
   const bytes = ROW_HEADER_BYTES + packed.length
   if (bytes > written.length) written = Buffer.alloc(2 * bytes)

@@ -16,9 +16,9 @@ const PENDING_BYTES_MAX = 256 * 1024 * 1024
 const RESTART_AFTER_MS = 100
 const RESTART_AFTER_MS_MAX = 30_000
 
-/** The store's end of its writer thread. A thread that dies is replaced; what it had not answered is rejected. */
+/** The store's end of its writer thread. A dead thread is replaced; its unanswered requests are rejected. */
 export class WriterThread {
-  /** Called with the tables as they are stored when a thread has taken the place of one that died. */
+  /** Called with the stored tables when a thread has replaced a dead one. */
   restarted: (records: readonly [string, TableRecord][]) => void = () => undefined
   private readonly settings: WriterSettings
   private readonly clock: Clock
@@ -63,7 +63,7 @@ export class WriterThread {
     })
   }
 
-  /** Resolves when what was asked for is answered and the thread has ended. */
+  /** Resolves when every request is answered and the thread has ended. */
   async close(now: number): Promise<void> {
     this.isClosing = true
     this.cancelRestart?.()
@@ -74,7 +74,7 @@ export class WriterThread {
     await ended
   }
 
-  // What is asked while it starts waits for it.
+  // // Requests during its start wait for it.
   private start(): Worker {
     this.down = undefined
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: this.settings })
@@ -119,7 +119,7 @@ export class WriterThread {
     this.pendingBytes = 0
   }
 
-  // At once after the first death; a thread that answers nothing before it dies again is tried ever more seldom.
+  // // At once after the first death; a thread that answers nothing before it dies again is restarted ever more rarely.
   private startAgain(): void {
     if (this.isClosing) return
     const restart = (): void => {

@@ -1,6 +1,6 @@
 const waiting: (() => void)[] = []
 
-/** Gives the event loop a turn; the snapshot stays as it is. Of all questions that wait, each turn goes on with one. */
+/** Gives the event loop a turn; the snapshot stays as it is. Each turn continues one of the waiting questions. */
 export const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(goOn)

@@ -7,8 +7,8 @@ import { openTableEnvironment } from './layout.ts'
 import { Misuse, TableWriter } from './writer.ts'
 
 /*
- * The thread that writes tables: index maintenance and the wait for the disk stay off the event loop that serves.
- * What arrives while a transaction runs goes with the next one.
+ * The thread that writes tables: index maintenance and the wait for the disk stay off the serving event loop. Jobs that
+ * arrive during a transaction go with the next one.
  */
 const GROUP_JOBS_MAX = 2_000
 const GROUP_BYTES_MAX = 8 * 1024 * 1024
@@ -22,7 +22,7 @@ const writer = new TableWriter(env, bytesMax)
 const waiting: JobMessage[] = []
 let scheduled = false
 let lastNow = 0
-/** Whether the store has said anything, and how many of the jobs that replace tables it has yet to speak of. */
+/** Whether the store has sent a message, and the number of jobs that replace tables that it has yet to confirm. */
 let hasSaid = false
 let replacing = 0
 let isBroken = false
@@ -63,7 +63,7 @@ const runGroup = (group: readonly JobMessage[]): void => {
   }
 }
 
-/** What the disk has no room for is refused at once; a ping finds out whether it has room again. */
+/** Jobs for which the disk has no room are refused at once; a ping finds out whether it has room again. */
 const takeGroup = (group: readonly JobMessage[]): void => {
   if (group.length === 0) return
   if (room.takes(group.reduce((sum, { job }) => sum + bytesOf(job), 0))) return runGroup(group)
@@ -112,9 +112,9 @@ const turn = (): void => {
   if (waiting.length > 0 || (!room.isShort && sweepStep())) schedule()
 }
 
-// A full disk must not stop the thread: what cannot be swept now is swept after a later commit.
+// // A full disk must not stop the thread: the rest is swept after a later commit.
 const sweepStep = (): boolean => {
-  // Tables are cleared only once the store has said that it reads their successors, each of them.
+  // // Tables are cleared only once the store has confirmed that it reads their successors, each of them.
   const mayClear = hasSaid && replacing === 0
   try {
     return writer.hasSweep(lastNow, mayClear) && writer.sweep(lastNow, mayClear)

@@ -13,14 +13,14 @@ const SCOPES_CACHED_MAX = 100_000
 interface Next {
   table: number
   scope: number
-  /** Bytes that rows take. */
+  /** Bytes of rows. */
   bytes: number
 }
 
 /** A misuse of the store, such as a table that was never declared: not a failure of the engine. */
 export class Misuse extends Error {}
 
-/** The one who writes: each job is a step of a transaction that its caller opened. */
+/** The writer: each job is a step of a transaction that its caller opened. */
 export class TableWriter {
   private readonly env: TableEnvironment
   private readonly bytesMax: number
@@ -50,7 +50,7 @@ export class TableWriter {
     }
   }
 
-  /** Deletes some rows that have ended and some of the tables that nobody names any more; false when nothing is left to do. */
+  /** Deletes some expired rows and parts of tables no longer named; false when nothing is left to do. */
   sweep(now: number, mayClear: boolean): boolean {
     try {
       return this.env.root.transactionSync(() => {
@@ -68,13 +68,13 @@ export class TableWriter {
     }
   }
 
-  /** Writes so many bytes and removes them: throws when they do not fit. A crash between leaves them to the next try. */
+  /** Writes this many bytes and removes them; throws if they do not fit. A crash between leaves them to the next try. */
   tryBytes(bytes: number): void {
     this.env.root.transactionSync(() => this.env.meta.putSync(FILLER_KEY, Buffer.alloc(bytes)))
     this.env.root.transactionSync(() => this.env.meta.removeSync(FILLER_KEY))
   }
 
-  /** The tables that are declared, by name. */
+  /** The declared tables, by name. */
   declared(): [string, TableRecord][] {
     return [...this.records]
   }
@@ -243,7 +243,7 @@ export class TableWriter {
     return value === undefined ? { table: 1, scope: 1, bytes: 0 } : unpack<Next>(value)
   }
 
-  // After a transaction that failed, what memory says may never have been stored.
+  // // After a failed transaction, the state in memory may never have been stored.
   private load(): void {
     this.env.root.resetReadTxn()
     this.next = this.readNext()

@@ -12,7 +12,7 @@ export interface OsrmOptions {
 }
 
 const DEADLINE_MS = 15_000
-/** Places of one side of a request; a server that wants fewer (`--max-table-size`) answers `TooBig`, and they are halved. */
+/** Places of one side of a request; a server with a lower limit (`--max-table-size`) answers `TooBig`: they are halved. */
 const SIDE_PLACES = 50
 const SIDE_PLACES_MIN = 5
 const AT_ONCE = 4
@@ -134,7 +134,7 @@ const pathOf = (base: URL, places: readonly TravelPlace[], { from, to, size }: B
   return `${base.pathname.replace(/\/$/, '')}/table/v1/driving/${positions}?annotations=duration,distance${sides}`
 }
 
-/** @throws Error for an answer that is not of the form asked for */
+/** @throws Error for an answer of another form */
 const write = (table: TravelTable, places: number, { from, to, size }: Block, answer: TableAnswer): void => {
   for (const name of ['distances', 'durations'] as const) {
     const rows = answer[name]

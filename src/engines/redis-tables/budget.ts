@@ -1,4 +1,4 @@
-/** Work of a server that may be under way at once. Those for whom nothing is left wait in the order in which they came. */
+/** Work of a server that may be under way at once. Callers without budget wait in the order of their arrival. */
 export class Budget {
   private left: number
   private readonly most: number
@@ -9,7 +9,7 @@ export class Budget {
     this.left = most
   }
 
-  /** Takes some of it; what costs more than all of it runs alone. */
+  /** Takes some of it; work that costs more than all of it runs alone. */
   async take(cost: number): Promise<void> {
     const own = Math.min(cost, this.most)
     if (this.waiting.length === 0 && this.left >= own) this.left -= own
@@ -23,7 +23,7 @@ export class Budget {
     this.giveBack(0)
   }
 
-  /** Lets all waiters go on: behind a server that does not answer they would wait for a deadline after the other. */
+  /** Releases all waiters: behind an unresponsive server they would wait for one deadline after the other. */
   letAll(): void {
     for (const { cost, go } of this.waiting.splice(0)) {
       this.left -= cost

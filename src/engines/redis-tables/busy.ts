@@ -2,15 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 /** Pause between tries while a commit of several steps is under way. */
 const BUSY_MS = 2
-/** A writer that died left its mark: what is there is answered. */
+/** A writer that died left its mark: the present state is answered. */
 const BUSY_TRIES = 500
 
-/** How the library is told to look at a place: while no commit is under way, again, or whatever is under way. */
+/** Mode in which the library looks at a place: while no commit is under way, again, or regardless. */
 export type How = '0' | '1' | '2'
 
 const howOf = (tries: number): How => (tries === 0 ? '0' : tries < BUSY_TRIES ? '2' : '1')
 
-/** What the library answers once no commit is under way, behind the status; `sweep` deletes rows that have ended, where some wait for that. */
+/** The library's answer once no commit is under way, after the status; `sweep` deletes expired rows, where some wait for that. */
 export const answeredWhenFree = async (
   ask: (how: How) => Promise<unknown>,
   sweep?: () => Promise<unknown>,

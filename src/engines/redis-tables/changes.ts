@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { type Find, rangesOf } from '../table-store.ts'
 
 /*
- * What of a table's place was changed, so that pages that are remembered know whether they still hold. Each change has a
- * token that no other one has. Redis notes it, with the change, for everything that it touches: rows, which there are
- * (`ids`), each index. The same token thus stands there only while nothing else has touched it, whatever became of the
- * server meanwhile: a counter might return to a number that it had, after a failover that lost some changes.
+ * Changes in a table's place, so that remembered pages know whether they still hold. Each change has a unique token.
+ * Redis notes it, with the change, for everything that it touches: rows, the set of them (`ids`), each index. The same
+ * token thus stands there only while nothing else has touched it, whatever became of the server meanwhile: a counter
+ * might return to an earlier number, after a failover that lost some changes.
  */
 
 const WRITER = randomBytes(9).toString('base64url')
@@ -13,7 +13,7 @@ let changes = 0
 
 export const newToken = (): string => `${WRITER}${(changes++).toString(36)}`
 
-/** All that a page but its rows follows from. */
+/** Everything that a page depends on, but its rows. */
 export const dependencies = ({ where = {}, every = {}, range, ranges, text, words, sort }: Find): string[] => [
   'ids',
   ...[...Object.keys(where), ...Object.keys(every)].map((field) => `e:${field}`),
@@ -22,7 +22,7 @@ export const dependencies = ({ where = {}, every = {}, range, ranges, text, word
   ...(text === undefined && words === undefined ? [] : ['w']),
 ]
 
-/** The last changes of some of what a text of Redis names, to be compared. */
+/** The last changes of some names in a text of Redis, for comparison. */
 export const changesOf = (text: string, names: readonly string[]): string => {
   const lines = text.split('\n')
   const tokens = new Map<string, string>()

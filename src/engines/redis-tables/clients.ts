@@ -20,14 +20,14 @@ export interface Client {
   /** Host and port of the key's server, as far as is known. */
   nameOf(key: string): string
   masters(): Promise<Master[]>
-  /** Another connection to that server, for what keeps a connection waiting. */
+  /** Another connection to that server, for commands that block a connection. */
   openAnother(name: string): Promise<Omit<Master, 'name'> & { close(): void }>
   close(): void
 }
 
 const QUEUE_MAX = 10_000
 const RECONNECT_MS_MAX = 2_000
-/** Time without reaching a cluster's master after which the others are asked who has its place. */
+/** Time without reaching a cluster's master after which the other nodes are asked for its successor. */
 const REFRESH_MS = 500
 const TYPES = { [RESP_TYPES.BLOB_STRING]: Buffer } as const
 
@@ -72,11 +72,11 @@ const openOne = async (
 ): Promise<OneClient> => {
   let hasConnected = false
   const options = clientOptions(url)
-  // A server that never answered fails at once; one that did is tried again for ever.
+  // // A server that never answered fails at once; one that did is retried for ever.
   const first = (retries: number, cause: Error): number | Error => (hasConnected ? reconnectStrategy(retries) : cause)
   const socket = { ...options.socket, host, port, reconnectStrategy: first }
   const one = createClient({ ...options, database: url.database, socket })
-  one.on('error', () => undefined) // each command says so itself
+  one.on('error', () => undefined) // // each command reports it
   const { promise: late, reject } = deferred()
   const timer = setTimeout(() => reject(new Error(`no answer for ${deadlineMs} ms`)), deadlineMs)
   try {
@@ -144,7 +144,7 @@ const clusterClient = async (url: RedisUrl): Promise<Client> => {
     topologyRefreshOnReconnectionAttemptStrategy: REFRESH_MS,
     defaults: { ...defaults, username, password, socket },
   })
-  cluster.on('error', () => undefined) // each command says so itself
+  cluster.on('error', () => undefined) // // each command reports it
   await cluster.connect()
   return {
     isCluster: true,
@@ -170,12 +170,12 @@ const sentinelClient = async (url: RedisUrl, name: string, deadlineMs: number): 
     name,
     sentinelRootNodes: url.addresses,
     RESP: 2,
-    // Else simultaneous first callers wait for a moment without any question.
+    // // Else simultaneous first callers wait for a moment without sending a command.
     reserveClient: true,
     nodeClientOptions: { ...clientOptions(url), database: url.database },
     ...(url.tls !== undefined && { sentinelClientOptions: { socket: { tls: true as const, ...url.tls } } }),
   })
-  sentinel.on('error', () => undefined) // each command says so itself
+  sentinel.on('error', () => undefined) // // each command reports it
   await sentinel.connect().catch((error: unknown) => {
     throw down(error)
   })
@@ -205,9 +205,9 @@ interface Sender {
 }
 
 /**
- * Sends each command once, within its time. The library by itself holds any number of commands while there is no master,
- * for however long, and sends again to the next master what the one before may have done. With `server`, nothing is sent to
- * another master than that one.
+ * Sends each command once, within its time. The library by itself holds any number of commands while there is no
+ * master, for however long, and resends to the next master commands that the one before may have executed. With
+ * `server`, nothing is sent to another master than that one.
  */
 export const sentOnce = (
   sentinel: Pick<ReturnType<typeof createSentinel>, '_execute'>,
@@ -227,7 +227,7 @@ export const sentOnce = (
         try {
           resolve(await client.sendCommand(args, { typeMapping: TYPES }))
         } catch (error) {
-          // A server that is no longer the master has done nothing; the library looks for the one that is.
+          // // A server that is no longer the master has done nothing; the library looks for the new one.
           isOver = !String((error as Error).message).startsWith('READONLY')
           if (isOver) reject(error as Error)
           throw error

@@ -13,12 +13,12 @@ import { endOf, type Step, stepsOf } from './steps.ts'
 import { packed } from './terms.ts'
 
 const WAIT_MS = 2
-/** Work given to a server at once, as steps count it: readers may have to wait that long behind commits. */
+/** Work given to a server at once, in the units of steps: readers may have to wait that long behind commits. */
 const COST_AT_ONCE = 1_500
-/** Places that a commit writes at the same time: each answer is waited for, and takes a turn of a busy event loop. */
+/** Places that a commit writes at the same time: each answer is awaited, and takes a turn of a busy event loop. */
 const PLACES_AT_ONCE = 64
 
-/** Writes, those of one place in the order in which they were asked for. Rows of all places come before their checkpoint. */
+/** Writes, those of one place in the order of their requests. Rows of all places come before their checkpoint. */
 export class Commits {
   private readonly connection: RedisConnection
   private readonly places: Places
@@ -26,9 +26,9 @@ export class Commits {
   /** The last write of each place. */
   private readonly tails = new Map<string, Promise<unknown>>()
   private readonly budgets = new Map<string, Budget>()
-  /** Places that a consumer wrote and of which no replica is known to have it, with the server that they were written on. */
+  /** Places written by a consumer that no replica is known to have, with the server that they were written on. */
   private readonly unsure = new Map<string, Map<string, string>>()
-  /** How many commits were begun, those of one consumer one after the other. */
+  /** Number of commits begun, those of one consumer one after the other. */
   private turn = 0
 
   constructor(connection: RedisConnection, places: Places, registry: Registry) {
@@ -75,7 +75,7 @@ export class Commits {
   ): Promise<void> {
     const others = [...groups].filter(([key]) => key !== own)
     const turn = ++this.turn
-    // A master behind sentinels may go between the rows and their checkpoint: the next one need not have the rows.
+    // // The master may be replaced between the rows and their checkpoint: the next one need not have the rows.
     const server = move !== undefined && others.length > 0 ? this.connection.serverOf(own ?? '') : undefined
     const way: Way = { turn, move, server }
     if (move !== undefined && own !== undefined && others.length > 0) {
@@ -94,7 +94,7 @@ export class Commits {
               : this.storePlace(key, changes, way),
           ),
       )
-    // What is stored without a checkpoint is made sure of with the next one.
+    // // Rows stored without a checkpoint are ensured with the next one.
     if (isSplit && move.at !== undefined) await this.makeSure(move.consumer)
     else await this.replicatedAlone(others)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], way, true)
@@ -107,9 +107,9 @@ export class Commits {
   }
 
   /**
-   * A failover must not forget rows whose checkpoint another server keeps, nor rows that no log can bring back. Rows and
-   * checkpoint on one server are forgotten together. What a commit that failed wrote counts too: its consumer may have
-   * found those rows since, and written nothing again.
+   * A failover must not forget rows whose checkpoint another server keeps, nor rows that no log can restore. Rows and
+   * checkpoint on one server are forgotten together. Writes of a failed commit count too: its consumer may have found
+   * those rows since, and written nothing again.
    */
   private async makeSure(consumer: string): Promise<void> {
     const places = this.unsure.get(consumer)
@@ -157,7 +157,7 @@ export class Commits {
         throw error
       }
     }
-    // Steps between the first and the last follow each other without waiting: in which order they are stored does not matter.
+    // // Steps between the first and the last are sent without waiting: the order in which they are stored does not matter.
     const between: Promise<void>[] = []
     await breathe()
     for (const step of stepsOf(changes, (name) => this.registry.tableOf(name))) {
@@ -166,7 +166,7 @@ export class Commits {
       const stored = store(step)
       if (step.isFirst || step.isLast) await stored
       else {
-        stored.catch(() => undefined) // `all` says so
+        stored.catch(() => undefined) // // `all` reports it
         between.push(stored)
         await budget.room()
       }
@@ -218,7 +218,7 @@ export class Commits {
   }
 }
 
-/** How the steps of one commit are stored. */
+/** The way in which the steps of one commit are stored. */
 interface Way {
   turn: number
   move: CheckpointMove | undefined
@@ -228,7 +228,7 @@ interface Way {
 
 const nameOf = ({ isFirst, isLast }: Step): string => (isFirst ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next')
 
-/** Resolves when all have; where some failed, rejects with the first failure once all have ended. */
+/** Resolves when all have; otherwise rejects with the first failure once all have ended. */
 const all = async (writes: readonly Promise<void>[]): Promise<void> => {
   for (const ended of await Promise.allSettled(writes)) if (ended.status === 'rejected') throw ended.reason
 }

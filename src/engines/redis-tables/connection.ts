@@ -7,30 +7,30 @@ import { LIBRARY, LIBRARY_CODE } from './functions.ts'
 import type { RedisUrl } from './redis-url.ts'
 import { Replicas } from './replicas.ts'
 
-/** One server, a cluster or a master behind sentinels, asked the same way, each question with a deadline. */
+/** One server, a cluster or a master behind sentinels, with one interface and a deadline for each question. */
 export interface RedisConnection {
   readonly isCluster: boolean
   /** Sends a command to the key's server; with `server`, to no other master behind sentinels. Answers hold Buffers. @throws Failure engine_down, overloaded */
   call(key: string, args: Argument[], server?: string): Promise<unknown>
   /**
-   * Calls one of our functions on keys of one place, the first of which names it. In a cluster all that it may touch are
-   * named: while their slot moves to another server, none is touched, and the call is made again. `server` as in `call`.
+   * Calls one of our functions on keys of one place, the first of which names it. In a cluster all keys that it may
+   * touch are named: while their slot moves, none is touched, and the call is made again. `server` as in `call`.
    */
   fcall(name: string, keys: readonly string[], args: readonly Argument[], server?: string): Promise<unknown>
   /** Host and port of the key's server, as far as is known. */
   serverOf(key: string): string
   /** The same command on every master. */
   everywhere(args: Argument[]): Promise<unknown[]>
-  /** Resolves where every master takes writes. @throws Failure engine_down, as where the memory is full */
+  /** Resolves if every master takes writes. @throws Failure engine_down, as where the memory is full */
   takesWrites(): Promise<void>
-  /** One master after the other: all keys that match. */
+  /** All keys that match, one master after the other. */
   keys(pattern: string): AsyncIterable<string[]>
-  /** Resolves when a replica has all that was written to the servers of these keys, where they have replicas. @throws Failure engine_down */
+  /** Resolves when a replica has everything written to the servers of these keys, where they have replicas. @throws Failure engine_down */
   replicated(keys: readonly string[]): Promise<void>
   close(): Promise<void>
 }
 
-/** The first that has functions. */
+/** The first version with functions. */
 const VERSION_MIN = 7
 
 /** @throws Failure engine_down; Error for a server that is too old, or would drop rows when its memory is full. */
@@ -48,25 +48,25 @@ export const connectRedis = async (url: RedisUrl, deadlineMs: number): Promise<R
   }
 }
 
-/** What changes nothing: it may be asked twice. */
+/** Commands without side effects: they may be repeated. */
 const READS = new Set<Argument>(['GET', 'HGET', 'HGETALL', 'SSCAN', 'SCARD'])
 const READ_FUNCTIONS = new Set(['rows', 'page', 'changes', 'walk', 'check'].map((name) => `${LIBRARY}_${name}`))
 const isRead = ([command, name]: readonly Argument[]): boolean =>
   command === 'FCALL' ? READ_FUNCTIONS.has(name as string) : READS.has(command)
 
-/** The keys of a slot that moves are elsewhere soon. */
+/** The keys of a moving slot are elsewhere soon. */
 const MOVING_MS = 20
 
-/** `open` opens the client that takes the place of one whose servers do not answer. */
+/** `open` opens the replacement of a client whose servers do not answer. */
 export class Connection implements RedisConnection {
   private client: Client
   private replicas: Replicas
   private readonly open: () => Promise<Client>
   private readonly deadlineMs: number
   private readonly deadlines: Deadlines
-  /** When each server answered last. */
+  /** Time of each server's last answer. */
   private readonly answeredAtMs = new Map<string, number>()
-  /** Those that were given up, while some of their servers may still answer. */
+  /** Clients that were given up, while some of their servers may still answer. */
   private readonly leaving = new Set<Client>()
   private isOpening = false
   private isClosed = false
@@ -92,7 +92,7 @@ export class Connection implements RedisConnection {
     return this.asked(client.nameOf(key), ask)
   }
 
-  /** Asks once more where the client was given up for another one while the question was under way. */
+  /** Repeats a question once where its client was given up for another one meanwhile. */
   private again(
     { isLate }: Asked,
     client: Client,
@@ -115,7 +115,7 @@ export class Connection implements RedisConnection {
       try {
         return await ask()
       } catch (error) {
-        // A server that was put in the place of another one does not know them yet.
+        // // A server that replaced another one does not know the functions yet.
         const reason = reasonOf(error)
         if (/function not found/i.test(reason)) await this.loadLibrary()
         else if (!reason.startsWith('TRYAGAIN')) throw error
@@ -155,7 +155,7 @@ export class Connection implements RedisConnection {
     const byServer = new Map(keys.map((key) => [client.nameOf(key), key]))
     const have = ([name, key]: [string, string], asked: Asked): Promise<void> =>
       replicas.have(name, key).catch((error) => {
-        // Once more where the connection was given up meanwhile; another server need not have what was written.
+        // // Once more where the connection was given up meanwhile; another server may lack the written data.
         const isGivenUp = this.replicas !== replicas && this.client.nameOf(key) === name
         if (asked.isLate || !isGivenUp) throw error
         return this.replicas.have(name, key)
@@ -176,7 +176,7 @@ export class Connection implements RedisConnection {
     }
   }
 
-  /** A server may refuse the question (ACL); then its operator vouches for it. */
+  /** A server may refuse the question (ACL); then its operator is responsible. */
   async assertKeepsRows(): Promise<void> {
     const answers = await this.everywhere(['CONFIG', 'GET', 'maxmemory-policy']).catch(() => [])
     for (const answer of answers) {
@@ -215,14 +215,14 @@ export class Connection implements RedisConnection {
     }
   }
 
-  /** The connections of those who wait are silent, and perhaps theirs alone. */
+  /** The connections of the waiters are silent, and perhaps only theirs. */
   private forgetReplicas(silent: Replicas): void {
     if (this.replicas !== silent || this.isClosed) return
     this.replicas = new Replicas(this.client)
     silent.close()
   }
 
-  /** A server answers nothing any more: its connection may have died unseen, which its own writes keep it from noticing. */
+  /** A server no longer answers: its connection may have died unseen, which its own writes keep it from noticing. */
   private async openAgain(): Promise<void> {
     if (this.isOpening || this.isClosed) return
     this.isOpening = true
@@ -235,13 +235,13 @@ export class Connection implements RedisConnection {
       if (this.isClosed) this.client.close()
       else this.giveUp(silent)
     } catch {
-      // The next question that is not answered tries again.
+      // // The next unanswered question tries again.
     } finally {
       this.isOpening = false
     }
   }
 
-  /** Other servers of a cluster may be answering: they are heard out. */
+  /** Other servers of a cluster may be answering: their answers are awaited. */
   private giveUp(client: Client): void {
     if (!client.isCluster) return client.close()
     this.leaving.add(client)

@@ -5,7 +5,7 @@ import { type TableAt, type Visit, walkOnce } from './walk.ts'
 
 type Finds = (question: Find) => Promise<Found>
 
-/** Counts the rows of questions by groups: the values are looked up one after the other, and each is asked for. */
+/** Counts the rows of questions by groups: the values are looked up one after the other, with a query for each. */
 export const countGroups = async (
   place: TableAt,
   find: Finds,
@@ -53,7 +53,7 @@ async function* valuesOf(place: TableAt, field: string): AsyncGenerator<Term> {
   }
 }
 
-/** The stretches of values in which there are rows. */
+/** The stretches of values that contain rows. */
 async function* stepsOf(find: Finds, { field, stepOf }: Grouping): AsyncGenerator<{ from: string; to: string }> {
   for (let after: string | undefined; ; ) {
     const range = { field, ...(after !== undefined && { from: after }) }

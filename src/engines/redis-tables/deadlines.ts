@@ -1,6 +1,6 @@
-/** A question, while it is under way. */
+/** A question under way. */
 export interface Asked {
-  /** Its time was over before it was answered. */
+  /** Its time ran out before it was answered. */
   isLate: boolean
 }
 
@@ -9,10 +9,10 @@ interface Waiting extends Asked {
   late(): void
 }
 
-/** Ends questions that take too long, all after the same time: one timer for all of them, where each would cost more than its question. */
+/** Ends questions that take too long, all after the same time: one timer for all of them, as each would cost more than its question. */
 export class Deadlines {
   private readonly deadlineMs: number
-  /** In the order in which they were asked. */
+  /** In the order of their requests. */
   private readonly waiting = new Set<Waiting>()
   private timer: NodeJS.Timeout | undefined
 
@@ -20,7 +20,7 @@ export class Deadlines {
     this.deadlineMs = deadlineMs
   }
 
-  /** Answer of the question; rejects with the error of `late` where the time is over before. */
+  /** Answer of the question; rejects with the error of `late` where the time runs out first. */
   within<Answer>(ask: (asked: Asked) => Promise<Answer>, late: (askedAtMs: number) => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const askedAtMs = performance.now()

@@ -7,29 +7,29 @@ import type { Registry } from './registry.ts'
 import { slotOf, SLOTS } from './slots.ts'
 
 const LOOK_MS = 1_000
-/** Another process may be writing the marks of the epoch that it began. */
+/** Another process may be writing the marks of an epoch that it began. */
 const MARKS_MS = 200
 const MARKS_TRIES = 3
 /** Parts of the slots, each with a mark, so that every master of a cluster has at least one. */
 const PARTS = 64
 
 /**
- * Notices that a server lost what it had. Everything stored belongs to an epoch, whose id stands in the registry and as a
- * mark on every server. Where a mark is missing, a new epoch begins: all checkpoints and tables begin anew under other
- * keys, so that nothing of what is left elsewhere is taken for the whole.
+ * Notices that a server lost its data. Everything stored belongs to an epoch, whose id stands in the registry and as a
+ * mark on every server. Where a mark is missing, a new epoch begins: all checkpoints and tables start over under other
+ * keys, so that nothing left elsewhere is taken for the whole.
  */
 export class Epoch {
   private readonly connection: RedisConnection
   private readonly places: Places
   private readonly registry: Registry
-  /** Keys of which every server has one at least. */
+  /** Keys of which every server has at least one. */
   readonly marks: readonly string[]
   private readonly asked = new Map<string, Promise<void>>()
   private readonly listeners = new Set<() => void>()
   private readonly closed = new AbortController()
   private looking: Promise<void> | undefined
   private isSure = false
-  /** Processes that serve the slots, by what they call themselves. */
+  /** Processes that serve the slots, by their own names. */
   private servers = ''
 
   constructor(connection: RedisConnection, places: Places, registry: Registry) {
@@ -39,7 +39,7 @@ export class Epoch {
     this.marks = connection.isCluster ? marksOf(places) : [places.mark('0')]
   }
 
-  /** Learns the epoch, or begins the first one, and goes on looking. @throws Failure engine_down */
+  /** Reads the epoch, or begins the first one, and keeps checking. @throws Failure engine_down */
   async open(): Promise<void> {
     await this.look()
     void this.lookAgainAndAgain()
@@ -49,7 +49,7 @@ export class Epoch {
     this.closed.abort()
   }
 
-  /** Whether every server had its mark when it was looked at last, and all tables may be read. */
+  /** Whether every server had its mark at the last check, and all tables may be read. */
   get isWhole(): boolean {
     return this.isSure && this.registry.isWhole
   }
@@ -59,8 +59,8 @@ export class Epoch {
   }
 
   /**
-   * Whether the server of a key had not lost anything when it gave an answer: to be asked after each answer that says that
-   * something is not there. Callers in the same turn of the event loop share the question. @throws Failure engine_down
+   * Checks that the server of a key had not lost anything when it answered: to be called after each answer that
+   * something is absent. Callers in the same turn of the event loop share the question. @throws Failure engine_down
    */
   confirm(key: string): Promise<void> {
     const mark = this.markBeside(key)
@@ -71,7 +71,7 @@ export class Epoch {
       const { epoch } = this.places
       if (String(await this.connection.call(mark, ['GET', mark])) === epoch) return
       this.isSure = false
-      void this.look().catch(() => undefined) // the next question says so
+      void this.look().catch(() => undefined) // // the next question reports it
       throw down(new Error('a server has lost what it had'))
     })
     this.asked.set(mark, next)
@@ -87,7 +87,7 @@ export class Epoch {
     return isThere(own) ? own : (this.marks.find(isThere) ?? own)
   }
 
-  /** Resolves when a look that is under way, or begins now, has ended. */
+  /** Resolves when a check that is under way, or begins now, has ended. */
   private look(): Promise<void> {
     this.looking ??= this.lookOnce().finally(() => (this.looking = undefined))
     return this.looking
@@ -132,7 +132,7 @@ export class Epoch {
     const ended = await this.registry.begin(before, epoch)
     if (ended === undefined) return
     await Promise.all(this.marks.map((mark) => this.connection.call(mark, ['SET', mark, epoch])))
-    void this.registry.dropEnded(new Set([before, ...ended])).catch(() => undefined) // it costs memory alone
+    void this.registry.dropEnded(new Set([before, ...ended])).catch(() => undefined) // // it only costs memory
   }
 
   private async namesOfServers(): Promise<string> {

@@ -21,7 +21,7 @@ const SETTINGS: { name: string; good: RegExp; advice: string }[] = [
   },
 ]
 
-/** What every master says; of several values the first that is not good. */
+/** Reports of every master; of several values the first that is not good. */
 export const examineServers = async (connection: RedisConnection): Promise<Examination> => {
   const info = (await connection.everywhere(['INFO', 'server'])).map(String)
   const [time] = (await connection.everywhere(['TIME'])) as [unknown[]]
@@ -37,7 +37,7 @@ export const examineServers = async (connection: RedisConnection): Promise<Exami
 
 const WAIT_MS = 1_000
 
-/** Whether a failover keeps what the service waits for (`WAIT`): idempotency keys, owners, checkpoints. */
+/** Whether a failover keeps the data that the service waits for (`WAIT`): idempotency keys, owners, checkpoints. */
 const replication = async (connection: RedisConnection): Promise<ExaminedSetting[]> => {
   const infos = await connection.everywhere(['INFO', 'replication']).catch(() => [])
   const online = infos.map((info) => String(info).match(/state=online/g)?.length ?? 0)

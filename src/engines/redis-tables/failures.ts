@@ -4,11 +4,11 @@ import { Failure } from '../../kernel/errors.ts'
 export const down = (cause?: unknown): Failure =>
   new Failure('engine_down', { message: 'The tables do not answer; try again later.', retryAfterSeconds: 1, cause })
 
-/** What a server answers while it cannot work, or of a function that somebody ended; any other error of its is a fault of the program. */
+/** Errors of a server that cannot work now, or of a killed function; any other error of its is a fault of the program. */
 const PASSING =
   /killed by user|^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS|LOST)/
 
-/** What a question to the servers that failed means. */
+/** The failure of a question to the servers, for the caller. */
 export const failureOf = (error: unknown): unknown => {
   if (error instanceof Failure) return error
   if (error instanceof ErrorReply && !PASSING.test(error.message)) return error

@@ -23,21 +23,21 @@ import {
 const FEW = 200
 /** Entries up to which matches of several conditions are counted before deciding how to read them. */
 const COUNTED_FIRST = 10_000
-/** Entries up to which the ids of matches are kept: few are then read by them, and their conditions looked up once. */
+/** Entries up to which the ids of matches are kept: few are then read by id, and their conditions looked up once. */
 const LISTED_FIRST = 2_000
 /** Cost of reading and judging a row, in looks at entries of an index. */
 const ROW_COST = 4
 
-/** What is known of a question from its other pages, and the changes for which that was so. */
+/** Facts known of a question from its other pages, and the changes as of which they hold. */
 export interface Known {
   total?: { total: number; changes: string }
   /** The page that ends where this one begins. */
   before?: { next: string | null; changes: string }
-  /** The walk that this page needed first when it was made before. */
+  /** The walk that this page needed first when it was last made. */
   first?: Arguments
 }
 
-/** A row that matches, and its entry in the index that the order follows. */
+/** A matching row, and its entry in the index of the order. */
 export interface Match {
   id: string
   entry: Buffer
@@ -45,12 +45,12 @@ export interface Match {
 
 export interface Answer {
   found: Found
-  /** The bytes that each of its rows was unpacked from. */
+  /** The packed bytes of each of its rows. */
   packed: Pick<WeakMap<StoredRow, Buffer>, 'get'>
-  /** Which change had touched what last, before the answer. */
+  /** The last change of everything touched, before the answer. */
   changes: string
   first?: Arguments
-  /** All that match, in order, where they were found together. */
+  /** All matches, in order, where they were found together. */
   matches?: readonly Match[]
 }
 
@@ -114,7 +114,7 @@ const answerBy = async (plan: Plan, visit: Visit, question: Find, total: number 
   return { ...rows, total: counted ?? (await countAll(visit, question, plan)) }
 }
 
-/** Rows that meet the looked-up conditions at least: filtered, sorted and cut here. */
+/** Rows that meet at least the looked-up conditions: filtered, sorted and cut here. */
 const sortedHere = async (place: Visit, question: Find, rows: AsyncIterable<StoredRow>): Promise<FoundHere> => {
   const found = new Map<string, StoredRow>()
   const isMatch = matcherOf(place.table.declaration, question)
@@ -128,7 +128,7 @@ const sortedHere = async (place: Visit, question: Find, rows: AsyncIterable<Stor
   return { rows: ids.map((id) => found.get(id)!), ...page, matches }
 }
 
-/** Rows that the looked-up conditions decide: sorted by their entries in the index of the order, and only a page of them read. */
+/** Rows decided by the looked-up conditions: sorted by their entries in the index of the order; only a page is read. */
 const sortedByIndex = async (visit: Visit, question: Find, walk: Omit<Walk, 'wanted'>): Promise<FoundHere> => {
   const { sort } = question
   const found = new Map<string, Buffer>()
@@ -141,7 +141,7 @@ const sortedByIndex = async (visit: Visit, question: Find, walk: Omit<Walk, 'wan
   )
   const { ids, ...page } = pageOf(matches, question)
   const rows: StoredRow[] = []
-  // Unless all was seen as one, some may have changed since.
+  // // Unless all were seen at once, some may have changed since.
   const isMatch = matcherOf(visit.table.declaration, question)
   for await (const stored of rowsOfIds(visit, ids)) if (isMatch(stored.row)) rows.push(stored)
   return { rows, ...page, matches }
@@ -152,7 +152,7 @@ const inOrder = (matches: Match[], sort: Find['sort']): Match[] => {
   return sort?.order === 'desc' ? matches.reverse() : matches
 }
 
-/** The ids of a page, of all that match in order. */
+/** The ids of a page, of all matches in order. */
 export const pageOf = (
   matches: readonly Match[],
   { sort, after, offset = 0, limit, total }: Find,
@@ -227,7 +227,7 @@ const orderStretch = (sort: Find['sort'], walked: Range | undefined): Stretch =>
   return bounds === undefined ? { index: `r:${sort.field}`, from: '-', to: '+' } : rangeStretch(sort.field, bounds)
 }
 
-/** How many rows meet all conditions; counted by the index alone where one condition is all there is. */
+/** Number of rows that meet all conditions; counted by the index alone where there is only one condition. */
 const countAll = async (place: Visit, question: Find, plan: Plan): Promise<number> => {
   if (plan.isExact) return plan.count
   const { stretches, others } = plan

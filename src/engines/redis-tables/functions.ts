@@ -5,11 +5,11 @@ import { singleRowFunctions, STORE_FUNCTIONS } from './store-functions.ts'
 export const LIBRARY = 'waymark12'
 
 /**
- * What Redis does in one step, as a library of functions. Keys of one place share a hash tag, so each call works on one
- * node of a cluster. `P` is the name of a place, such as `wm:{o:<organization>}`; a table's keys in it are
- * `P:<generation>:` + `rows` (id to row), `terms` (id to its index terms, packed), `ids` (all ids), `x` (ids by the time
- * of their end), `c` (which change touched what last), `l` (what the last changes did, for a while), `i:<index>` (members: an
- * encoded value, then the id). Loops are bounded by what the caller asks for.
+ * Steps that Redis runs atomically, as a library of functions. Keys of one place share a hash tag, so each call works
+ * on one node of a cluster. `P` is the name of a place, such as `wm:{o:<organization>}`; a table's keys in it are
+ * `P:<generation>:` + `rows` (id to row), `terms` (id to its index terms, packed), `ids` (all ids), `x` (ids by the
+ * time of their end), `c` (the last change of everything), `l` (the effects of the last changes, for a while),
+ * `i:<index>` (members: an encoded value, then the id). Loops are bounded by the caller's arguments.
  */
 export const LIBRARY_CODE = `#!lua name=${LIBRARY}
 local function now()

@@ -1,7 +1,7 @@
 /**
- * Asks once for all who want the same at the same time: callers that come during a question share the next one, which
- * begins after they came; where the one under way fails, they fail with it, instead of waiting for a deadline after
- * the other. An answer that is not frozen is given to one alone; the others ask for themselves.
+ * Asks once for all simultaneous callers: those that come during a question share the next one, which begins after they
+ * came; where the one under way fails, they fail with it, instead of waiting for one deadline after the other. An
+ * answer that is not frozen goes to one caller only; the others ask for themselves.
  */
 export class Joint<Answer> {
   private readonly waiting = new Map<string, Promise<Answer>>()

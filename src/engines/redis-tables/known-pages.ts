@@ -11,12 +11,12 @@ import { unpackRow } from './terms.ts'
 import { concerns, ToldChanges } from './told-changes.ts'
 import type { TableAt } from './walk.ts'
 
-/** With the last changes of its table and place for which it is known to hold, as Redis tells them. */
+/** With the last changes of its table and place, as Redis reports them, as of which it is known to hold. */
 interface Page extends Omit<Answer, 'matches' | 'packed'> {
   rowBytes: number
 }
 
-/** With the last changes for which they are known to hold. */
+/** With the last changes as of which they are known to hold. */
 interface Matches {
   matches: readonly Match[]
   changes: string
@@ -24,7 +24,7 @@ interface Matches {
 
 type Total = NonNullable<Known['total']>
 
-/** Names of a question in its place; undefined for what is not remembered. */
+/** Names of a question in its place; undefined for one that is not remembered. */
 interface Names {
   question: string | undefined
   page: string | undefined
@@ -35,20 +35,20 @@ interface Names {
 const TOTALS_BYTES = 2 * 1024 * 1024
 const MATCHES_BYTES = 8 * 1024 * 1024
 const MATCH_BYTES = 250
-/** More are found anew for each page. */
+/** More are found again for each page. */
 const MATCHES_MAX = 1_500
-/** Tables and places of which the last changes are remembered, at least. */
+/** Minimum of tables and places whose last changes are remembered. */
 const TOLD_PLACES = 100
 
 /**
- * Answers pages, and remembers them with the last changes of what they follow from (changes.ts). One call, shared by
- * simultaneous callers, says whether pages of a table and place still hold, whichever process wrote there. Rows that
- * have changed, but neither come nor gone nor moved, are read by their ids.
+ * Answers pages, and remembers them with the last changes that they depend on (changes.ts). One call, shared by
+ * simultaneous callers, tells whether pages of a table and place still hold, whichever process wrote there. Rows that
+ * have changed, but neither come nor gone nor moved, are read by id.
  */
 export class KnownPages {
   private readonly confirm: (key: string) => Promise<void>
   private readonly pages = new RecentMap<string, Page>(PAGES_BYTES, ({ rowBytes }, key) => pageWeight(rowBytes, key))
-  /** Totals by question, whichever page of it was asked for. */
+  /** Totals by question, for all of its pages. */
   private readonly totals = new RecentMap<string, Total>(
     TOTALS_BYTES,
     ({ changes }, key) => 300 + key.length + changes.length,
@@ -63,7 +63,7 @@ export class KnownPages {
   private readonly answers = new Joint<Found>()
   private readonly lastChanges = new Joint<string>()
 
-  /** `confirm` rejects where the server of a key may have lost what it had. */
+  /** `confirm` rejects where the server of a key may have lost its data. */
   constructor(confirm: (key: string) => Promise<void>) {
     this.confirm = confirm
   }
@@ -79,7 +79,7 @@ export class KnownPages {
   private async answer(name: string, place: TableAt, question: Find, names: Names): Promise<Found> {
     const kept = this.pages.get(name)
     const page = await this.pageNow(kept, place, question, names)
-    // Where nothing was ever changed, nothing would tell of a server that lost its rows.
+    // // Where nothing was ever changed, nothing would reveal a server that lost its rows.
     if (page !== kept && freezePage(page.found) && page.changes !== '') this.pages.set(name, page)
     return page.found
   }
@@ -89,7 +89,7 @@ export class KnownPages {
     return held ?? (await this.ofMatches(place, question, names)) ?? this.anew(place, question, names, kept)
   }
 
-  /** The page as it is now; undefined where it must be made anew. */
+  /** The page in its present state; undefined where it must be made again. */
   private async asItIs(kept: Page, place: TableAt, question: Find): Promise<Page | undefined> {
     const { found } = kept
     const now = await this.unmoved(kept.changes, place, question)
@@ -102,7 +102,7 @@ export class KnownPages {
     return { ...kept, ...rest, found: rows.every((row, i) => row === found.rows[i]) ? found : { ...found, rows } }
   }
 
-  /** The page of what is known to match; undefined where that is not known. */
+  /** The page made of the known matches; undefined where they are not known. */
   private async ofMatches(place: TableAt, question: Find, names: Names): Promise<Page | undefined> {
     const kept = names.question === undefined ? undefined : this.matches.get(names.question)
     if (kept === undefined || question.limit > READ_ROWS) return undefined
@@ -116,8 +116,8 @@ export class KnownPages {
   }
 
   /**
-   * The last changes now, and which rows they touched, where since some last changes nothing has changed which rows a
-   * question finds, or their order.
+   * The last changes now, and the rows that they touched, if since some last changes nothing has changed the rows that
+   * a question finds, or their order.
    */
   private async unmoved(
     changes: string,
@@ -136,7 +136,7 @@ export class KnownPages {
     return { changes: now, isTouched: (id) => touched?.has(id) ?? lastOf(now) !== since }
   }
 
-  /** Rows of a page; undefined where they, or what follows from their indexes, have changed since those last changes. */
+  /** Rows of a page; undefined where they, or their index entries, have changed since those last changes. */
   private async rowsOf(
     ids: readonly string[],
     place: TableAt,
@@ -194,7 +194,7 @@ export class KnownPages {
   }
 
   /**
-   * Which change touched what last; learns what changes did since the last ones that are known, or since that one.
+   * The last change of everything; learns the effects of changes since the last known ones, or since that one.
    * @throws TableEnded
    */
   private changesIn(place: TableAt, since: string): Promise<string> {
@@ -205,7 +205,7 @@ export class KnownPages {
       const known = this.told.get(name) ?? new ToldChanges(since)
       const answer = (await connection.fcall('changes', keys, [table.generation, known.last])) as [Buffer, Buffer[]?]
       const changes = String(answer[0])
-      // A page without rows asks for none, which would say so.
+      // // A page without rows reads none, which would report it.
       if (lastOf(changes) === ENDED) throw new TableEnded()
       const [, told] = answer
       known.add(told ?? [])

@@ -5,7 +5,7 @@ import { insideOf, isSortable, textOf } from './terms.ts'
 
 type Conditions = Pick<Find, 'where' | 'every' | 'range' | 'ranges' | 'text' | 'words'>
 
-/** What tells whether a row meets every condition of a question, by itself. */
+/** A function that tells whether a row meets every condition of a question, by itself. */
 export const matcherOf = ({ text: fields = [] }: TableDeclaration, question: Conditions): ((row: Row) => boolean) => {
   const where = Object.entries(question.where ?? {}).map(([field, wanted]) => ({
     field,

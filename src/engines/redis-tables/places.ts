@@ -1,21 +1,20 @@
 import { type Checkpoint, ID_BYTES_MAX, isRowId } from '../table-store.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 
-/** A table as this process knows it. */
 export interface KnownTable {
   declaration: TableDeclaration
-  /** Part of its keys; another one is another, empty table. */
+  /** Part of its keys; a new one means another, empty table. */
   generation: string
-  /** Its rows are not there and wait to be built: it may be written and not read. */
+  /** Its rows are lost and wait to be built: it may be written and not read. */
   isLost: boolean
-  /** Another version of Waymark has declared it since, and its rows have another shape. */
+  /** Another version of Waymark has declared it since, with rows of another shape. */
   isForeign: boolean
   indexes: readonly string[]
 }
 
-/** Names of keys. What stands in braces decides on which node of a cluster a key lives. */
+/** Names of keys. The part in braces decides the node of a cluster on which a key lives. */
 export class Places {
-  /** What is stored now belongs to it; checkpoints of another one do not count. Empty before it is known. */
+  /** Everything stored now belongs to it; checkpoints of another one do not count. Empty before it is known. */
   epoch = ''
   readonly prefix: string
 
@@ -23,7 +22,7 @@ export class Places {
     this.prefix = prefix
   }
 
-  /** Where the rows of a table's scope live. */
+  /** Place of the rows of a table's scope. */
   ofScope({ declaration }: KnownTable, scope: string): string {
     return declaration.lives === 'partition' ? this.ofConsumer(scope) : `${this.prefix}:{o:${scope}}`
   }
@@ -54,7 +53,7 @@ export class Places {
     return `${this.prefix}:{tables}`
   }
 
-  /** A key that says which epoch the server belongs to that has it. */
+  /** A key with the epoch of the server that holds it. */
   mark(id: string): string {
     return `${this.prefix}:{mark-${id}}`
   }
@@ -73,28 +72,28 @@ export class Places {
   }
 }
 
-/** What stands for a while in the place of the last change of a table that others were put in the place of. */
+/** Placeholder, for a while, in place of the last change of a replaced table. */
 export const ENDED = '#ended'
 
-/** The table that was asked has ended; its successor is not known here yet. */
+/** The requested table has ended; its successor is not known here yet. */
 export class TableEnded extends Error {}
 
-/** Keys of a place that its commits and reads touch, whatever table they are about. */
+/** Keys of a place that its commits and reads touch, for any table. */
 export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `${place}:waiting`]
 
-/** Keys of a place that name its writers, and how far they are. */
+/** Keys of a place with its writers and their progress. */
 export const consumerKeys = (place: string): string[] => [`${place}:consumer`, `${place}:fences`]
 
-/** Every key that rows of a table have in a place. */
+/** Every key of a table's rows in a place. */
 export const tableKeys = (place: string, { generation, indexes }: KnownTable): string[] =>
   ['rows', 'terms', 'ids', 'x', 'c', 'l', ...indexes.map((index) => `i:${index}`)].map(
     (suffix) => `${place}:${generation}:${suffix}`,
   )
 
-/** The one of those that says which change touched what last. */
+/** The key with the last change of everything in a table. */
 export const changesKey = (place: string, { generation }: KnownTable): string => `${place}:${generation}:c`
 
-/** A checkpoint as text that is the same for the same checkpoint; nothing is the empty text. */
+/** A checkpoint as canonical text; the empty text for none. */
 export const checkpointText = (checkpoint: Checkpoint | undefined): string =>
   checkpoint === undefined ? '' : JSON.stringify(Object.entries(checkpoint).sort(([a], [b]) => (a < b ? -1 : 1)))
 

@@ -3,7 +3,7 @@ import { valuesOf } from './matching.ts'
 import { encoded, textStart } from './terms.ts'
 import { type Check, countStretches, type Stretch, type Visit } from './walk.ts'
 
-/** A condition with more values is judged by the rows. */
+/** A condition with more values is checked on the rows. */
 const CHECK_VALUES_MAX = 16
 
 export const ALL: Stretch = { index: '', from: '-', to: '+' }
@@ -30,18 +30,18 @@ export const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
 
 export const isLookedUp = ({ values }: Check): boolean => values.length <= CHECK_VALUES_MAX
 
-/** How a question is answered. */
+/** The plan of an answer. */
 export interface Plan {
   /** Least to be read: the condition with the fewest entries, or all rows. */
   stretches: Stretch[]
   count: number
   /** Number of all rows. */
   all: number
-  /** Whether each of these entries is a row that matches, and another one. */
+  /** Whether each of these entries is a matching row, and a different one. */
   isExact: boolean
-  /** The checks that not every row meets, the most selective first. */
+  /** The checks that some row fails, the most selective first. */
   checks: Check[]
-  /** Those but the one that is read. */
+  /** The checks without the one that is read. */
   others: Check[]
 }
 
@@ -75,11 +75,11 @@ export const planOf = async (place: Visit, question: Find): Promise<Plan> => {
   const counted = conditions
     .map((condition) => {
       const own = counts.slice(next, (next += condition.stretches.length))
-      // Values that no row has need not be walked.
+      // // Values without rows need not be walked.
       const stretches = condition.stretches.filter((_, i) => own[i] > 0)
       return { ...condition, stretches, count: own.reduce((sum, one) => sum + one, 0) }
     })
-    // What every row meets is no condition.
+    // // A condition that every row meets is none.
     .filter(({ count, isSingle }, i) => i === 0 || count < all || !isSingle)
   const least = counted.reduce((least, one) => (one.count < least.count ? one : least))
   const others = counted.filter((one) => one !== least && one !== counted[0])
@@ -96,6 +96,6 @@ export const planOf = async (place: Visit, question: Find): Promise<Plan> => {
   }
 }
 
-/** Whether all conditions beside what is read are looked up in indexes, so that no row is read to count what matches. */
+/** Whether all further conditions are looked up in indexes, so that no row is read to count the matches. */
 export const countsByIndex = (question: Find, plan: Plan): boolean =>
   rangesOf(question).length === 0 && wordGroupsOf(question).length === 0 && plan.others.every(isLookedUp)

@@ -5,9 +5,9 @@ import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './plac
 
 /** Rows of one call. */
 export const READ_ROWS = 200
-/** Times that an answer of several calls is begun again because a commit came between them. */
+/** Times that an answer of several calls is restarted because a commit came between them. */
 export const WHOLE_TRIES = 20
-/** Calls for the same rows' place that are under way at once; later callers share the next one. */
+/** Simultaneous calls for rows of the same place; later callers share the next one. */
 const CALLS_AT_ONCE = 2
 /** Ids that may wait for a call, of one place. */
 const WAITING_MAX = 50_000
@@ -27,8 +27,8 @@ interface Queue {
 }
 
 /**
- * Reads rows by id. Those of one table and place that are asked for at the same time go together in one call: a call
- * costs as much as 30 rows, on both sides.
+ * Reads rows by id. Simultaneous requests of one table and place share one call: a call costs as much as 30 rows, on
+ * both sides.
  */
 export class Reads {
   private readonly connection: RedisConnection
@@ -38,9 +38,9 @@ export class Reads {
     this.connection = connection
   }
 
-  /** At most READ_ROWS rows, seen as one; null for those that are not there. @throws Failure engine_down, overloaded */
+  /** At most READ_ROWS rows, seen at once; null for missing ones. @throws Failure engine_down, overloaded */
   rows(table: KnownTable, place: string, ids: readonly string[]): Promise<Rows> {
-    // A row by itself is whole also while a commit of several steps is under way.
+    // // A single row is whole also while a commit of several steps is under way.
     const isForced = ids.length === 1
     const name = `${place}:${table.generation}:${isForced ? '1' : '0'}`
     const queue = this.queues.get(name) ?? { waiting: [], waitingIds: 0, calls: 0 }
@@ -82,7 +82,7 @@ export class Reads {
       let at = 0
       for (const { ids, resolve } of questions) resolve(rows.slice(at, (at += ids.length)))
     } catch (error) {
-      // All have waited as long for the same server; else each would wait for a deadline after the other.
+      // // All have waited as long for the same server; else each would wait for one deadline after the other.
       for (const { reject } of [...questions, ...queue.waiting.splice(0)]) reject(error)
       queue.waitingIds = 0
     }
@@ -90,8 +90,8 @@ export class Reads {
 }
 
 /**
- * At most READ_ROWS rows, and the last change of the table that they have seen. `isForced`: also of a commit that is under
- * way. @throws TableEnded
+ * At most READ_ROWS rows, and the last change of the table that they have seen. `isForced`: also during a commit.
+ * @throws TableEnded
  */
 export const readRows = async (
   connection: RedisConnection,
@@ -108,7 +108,7 @@ export const readRows = async (
   return { rows: rows as Rows, change: String(change) }
 }
 
-/** Any number of rows, seen as one: begun again where a change came between its calls. @throws TableEnded */
+/** Any number of rows, seen at once: restarted where a change came between its calls. @throws TableEnded */
 export const readMany = async (
   connection: RedisConnection,
   table: KnownTable,

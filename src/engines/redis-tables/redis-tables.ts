@@ -41,11 +41,11 @@ import { unpackRow } from './terms.ts'
 
 export interface RedisOptions {
   /**
-   * `redis(s)://user:password@host:6379/0`. `?prefix=` (default `wm`) sets installations apart, `?sentinel=` names a master,
-   * `?also=` further servers or sentinels, `?ca=` a certificate file. A cluster is recognised.
+   * `redis(s)://user:password@host:6379/0`. `?prefix=` (default `wm`) separates installations, `?sentinel=` names a
+   * master, `?also=` further servers or sentinels, `?ca=` a certificate file. A cluster is recognized.
    */
   url: string
-  /** How long one command may take before the engine counts as down (default 5 s). */
+  /** Longest time of one command before the engine counts as down (default 5 s). */
   deadlineMs?: number
 }
 
@@ -168,7 +168,7 @@ class RedisTables implements TableStore {
   async take(consumer: string): Promise<Taken> {
     const key = this.places.ofConsumer(consumer)
     const answer = (await this.connection.fcall('take', [key, ...consumerKeys(key)], [])) as Buffer[]
-    // Also what its owner before wrote without a checkpoint: the new one finds those rows, and writes nothing again.
+    // // Also its previous owner's writes without a checkpoint: the new one finds those rows, and writes nothing.
     await this.connection.replicated([key, ...this.epoch.marks])
     const [at, fence] = answer.map(String)
     return { at: checkpointOf(at), fence: Number(fence) }
@@ -241,7 +241,7 @@ class RedisTables implements TableStore {
     await Promise.all(absent.map((id) => this.epoch.confirm(this.places.ofRow(table, scope, id))))
   }
 
-  /** What is read of a table, again where other rows were put in its place meanwhile: those that were read are deleted then. */
+  /** Result of a read of a table, repeated where other rows replaced its own meanwhile: the old ones are deleted then. */
   private async steady<Answer>(name: string, read: (table: KnownTable) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const table = this.registry.readable(name)
@@ -251,7 +251,7 @@ class RedisTables implements TableStore {
         if (isSame()) return answer
       } catch (error) {
         if (!(error instanceof TableEnded)) throw error
-        // Another process put others in its place.
+        // // Another process replaced it.
         if (isSame()) await this.registry.read()
         if (isSame()) throw down(error)
       }

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 
-/** What `--tables redis://…` says. */
+/** Parts of `--tables redis://…`. */
 export interface RedisUrl {
-  /** The first address and those under `also`: servers of a cluster, or sentinels; the first that answers is asked for the others. */
+  /** The first address and those under `also`: servers of a cluster, or sentinels; the first to answer names the others. */
   addresses: { host: string; port: number }[]
   username?: string
   password?: string
   database: number
   /** With TLS; the certificate of a private authority where `ca` names a file. */
   tls?: { ca?: string }
-  /** Begins all keys, so that installations can share a server. */
+  /** Prefix of all keys, so that installations can share a server. */
   prefix: string
   /** Name of the master that sentinels watch. */
   sentinel?: string
@@ -20,7 +20,7 @@ const PREFIX = /^[A-Za-z0-9._:-]{1,50}$/
 const PORT = 6379
 const SENTINEL_PORT = 26379
 
-/** @throws Error with one sentence that names what is wrong */
+/** @throws Error with one sentence that names the fault */
 export const readRedisUrl = (text: string): RedisUrl => {
   const url = new URL(text)
   const { searchParams: given } = url

@@ -1,4 +1,4 @@
-/** What Redis does in one step for the registry of tables, as part of the library of that name. */
+/** Steps of the registry of tables that Redis runs atomically, as part of the library of that name. */
 export const registryFunctions = (library: string): string => `
 -- KEYS registry, ARGV: table, version, generation to use where the table is new, where its rows live, whether one
 -- projection builds them, its indexes (a line each). Answers the generation in force, the one that it replaces, whether its

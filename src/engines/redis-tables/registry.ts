@@ -5,30 +5,30 @@ import { down } from './failures.ts'
 import { changesKey, ENDED, type KnownTable, type Places, tableKeys } from './places.ts'
 import { indexNames } from './terms.ts'
 
-/** The field of the registry that says which epoch there is. */
+/** The field of the registry with the present epoch. */
 const EPOCH = '#epoch'
 
-/** Longer than any process goes without looking at the registry. */
+/** Longer than any process goes without reading the registry. */
 const ENDED_MS = 60_000
 
 /** A fraction of a millisecond of the server. */
 const SCOPES_AT_ONCE = 1_000
 
-/** What the registry says of a table. */
+/** Record of a table in the registry. */
 interface TableRecord {
   generation: string
   version: number
-  /** Its rows are not there and wait to be built. */
+  /** Its rows are lost and wait to be built. */
   lost?: boolean
 }
 
-/** Which tables there are, under which generation of keys each lives, and which of them were lost. */
+/** The tables, the generation of keys of each, and whether it was lost. */
 export class Registry {
   private readonly connection: RedisConnection
   private readonly places: Places
   private readonly tables = new Map<string, KnownTable>()
   private readonly knownScopes = new Set<string>()
-  /** Counts changes that this process made to its knowledge of the tables: what was read before the last one is out of date. */
+  /** Counts this process's changes to its knowledge of the tables: anything read before the last one is out of date. */
   private changes = 0
   /** Whether another process took tables of a projection: its owner takes them back, so that two versions do not go on taking them from each other. */
   private wereTaken = false
@@ -40,7 +40,7 @@ export class Registry {
 
   async declare(declaration: TableDeclaration): Promise<void> {
     const { name, version, lives = 'organization', isProjected = false } = declaration
-    // Rows that live by themselves stay where the registry was lost: they are found again under the same name.
+    // // Rows that live by themselves stay where the registry was lost: they are found again under the same name.
     const generation = lives === 'row' ? `${name}.${version}` : randomBytes(6).toString('hex')
     const indexes = indexNames(declaration)
     const args = [name, String(version), generation, lives, isProjected ? '1' : '0', indexes.join('\n')]
@@ -62,14 +62,14 @@ export class Registry {
     return table
   }
 
-  /** The table, to be written. @throws Failure engine_down for one that another version of Waymark has declared since */
+  /** The table, for writing. @throws Failure engine_down for one that another version of Waymark has declared since */
   writable(name: string): KnownTable {
     const table = this.tableOf(name)
     if (table.isForeign) throw down(new Error(`another version of Waymark has declared ${name}`))
     return table
   }
 
-  /** The table, to be read. @throws Failure engine_down also for one whose rows wait to be built */
+  /** The table, for reading. @throws Failure engine_down also for one whose rows wait to be built */
   readable(name: string): KnownTable {
     const table = this.writable(name)
     if (table.isLost) throw down(new Error(`the rows of ${name} are being built anew`))
@@ -81,17 +81,17 @@ export class Registry {
     return [...this.tables.values()].every(({ isLost, isForeign }) => !isLost && !isForeign)
   }
 
-  /** The epoch that there is; empty where there was none. */
+  /** The present epoch; empty where there was none. */
   async epoch(): Promise<string> {
     const { registry } = this.places
     return String((await this.connection.call(registry, ['HGET', registry, EPOCH])) ?? '')
   }
 
-  /** Begins an epoch, unless another one than `before` began: all tables get other, empty generations. Answers those that end. */
+  /** Begins an epoch, unless another one than `before` began: all tables get other, empty generations. Answers the ended ones. */
   async begin(before: string, epoch: string): Promise<string[] | undefined> {
     const answer = (await this.connection.fcall('begin', [this.places.registry], [before, epoch])) as Buffer[]
     const [inForce, ...ended] = answer.map(String)
-    // What the registry lost is known here.
+    // // The registry's lost generations are known here.
     const known = [...this.tables.values()].map(({ generation }) => generation)
     return inForce === epoch ? [this.places.epoch, ...known, ...ended] : undefined
   }
@@ -100,21 +100,21 @@ export class Registry {
     const next = `${this.places.ofConsumer(`${consumer}@next`)}:consumer`
     const live = `${this.places.ofConsumer(consumer)}:consumer`
     const built = (await this.connection.call(next, ['HGET', next, 'at'])) as Buffer | null
-    // What was built has been lost.
+    // // The built tables have been lost.
     if (built === null) throw down(new Error(`nothing is built of ${consumer}`))
-    // Where the answer of this call was lost, what was built is in place: it has not ended.
+    // // Where the answer of this call was lost, the built tables are in place: they have not ended.
     const ended = tables.flatMap((name) => {
       const [live, next] = [this.tables.get(name), this.tables.get(`${name}@next`)]
       return live !== undefined && next !== undefined && next.generation !== live.generation ? [live] : []
     })
-    // Nobody reads a table that was lost: after a crash between the two it is built anew, and not in its place.
+    // // Nobody reads a lost table: after a crash between the two it is rebuilt, and not in its place.
     if (ended.some(({ isLost }) => isLost)) await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
     await this.connection.replicated([this.places.registry])
     for (const name of tables) this.putInPlace(name)
     await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.call(next, ['HDEL', next, 'at'])
-    // What is deleted is what was there before, whatever has been read since of what is there now.
+    // // Deletes the rows of before, whatever has been read since of the new ones.
     for (const table of ended) await this.dropRows(table, true)
   }
 
@@ -124,7 +124,7 @@ export class Registry {
     for (const name of tables) await this.dropRows(this.tableOf(name), false)
   }
 
-  /** In steps. Scopes are only ever added: a walk that missed some, as another server took over, finds fewer than there are. */
+  /** In steps. Scopes are only ever added: a walk that missed some, as another server took over, finds too few. */
   async scopesOf(generation: string): Promise<string[]> {
     const key = this.places.scopesOf(generation)
     const scopes = new Set<string>()
@@ -145,12 +145,12 @@ export class Registry {
     if (this.knownScopes.has(known)) return
     const key = this.places.scopesOf(generation)
     await this.connection.call(key, ['SADD', key, scope])
-    // Another server than that of the rows may keep it, and nobody scans a scope that was forgotten.
+    // // Another server than that of the rows may keep it, and nobody scans a forgotten scope.
     if (this.connection.isCluster) await this.connection.replicated([key])
     this.knownScopes.add(known)
   }
 
-  /** Tells servers that took over from others which scopes there are. */
+  /** Writes the scopes again, for servers that took over from others. */
   async noteScopesAgain(): Promise<void> {
     const inForce = new Set([...this.tables.values()].map(({ generation }) => generation))
     for (const known of this.knownScopes) {
@@ -161,7 +161,7 @@ export class Registry {
     }
   }
 
-  /** Learns what other processes put in the place of tables, and tells servers that lost it what there is. */
+  /** Reads the tables that other processes replaced, and restores the registry on servers that lost it. */
   async read(): Promise<void> {
     const { registry } = this.places
     const { changes } = this
@@ -182,14 +182,14 @@ export class Registry {
     }
   }
 
-  /** Whether another version has declared tables that a projection builds since this was asked last. */
+  /** Whether another version has declared tables of a projection since the last call. */
   haveBeenTaken(): boolean {
     const { wereTaken } = this
     this.wereTaken = false
     return wereTaken
   }
 
-  /** Deletes what is left of generations and epochs that have ended. */
+  /** Deletes the keys of ended generations and epochs. */
   async dropEnded(ended: ReadonlySet<string>): Promise<void> {
     for await (const keys of this.connection.keys(this.places.all)) {
       for (const key of keys) {
@@ -208,7 +208,7 @@ export class Registry {
     this.changes++
   }
 
-  /** What has ended says so for a while: other processes read it until they know its successor, and would find nothing. */
+  /** An ended table says so for a while: other processes read it until they know its successor, and find nothing. */
   private async dropRows(table: KnownTable, hasEnded: boolean): Promise<void> {
     const { generation } = table
     for (const scope of await this.scopesOf(generation)) {
@@ -216,7 +216,7 @@ export class Registry {
       const keys = tableKeys(place, table)
       await (hasEnded ? this.end(place, table, keys) : this.connection.call(place, ['UNLINK', ...keys]))
     }
-    // Those too that another process has dropped, and that are noted nowhere any more.
+    // // Including those that another process has dropped, and that are noted nowhere any more.
     for (const known of this.knownScopes) if (known.startsWith(`${generation}:`)) this.knownScopes.delete(known)
     const scopes = this.places.scopesOf(generation)
     await this.connection.call(scopes, ['UNLINK', scopes])

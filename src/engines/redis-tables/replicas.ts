@@ -1,18 +1,18 @@
 import { down } from './failures.ts'
 import type { Client } from './clients.ts'
 
-/** How long a replica has to take what it is behind. */
+/** Time that a replica has to catch up. */
 const WAIT_MS = 1_000
 /** Oldest trusted answer on whether a server has replicas. */
 const KNOWN_MS = 1_000
-/** Life of a mark that was written to have something to wait for. */
+/** Life of a mark that was written only to be waited for. */
 const MARK_MS = 60_000
 
 type Connected = Awaited<ReturnType<Client['openAnother']>>
 
 /**
- * Waits until replicas have what was written, each server over a connection of its own: one that waits serves nothing
- * else meanwhile. Callers that ask during a wait share the next wait.
+ * Waits until replicas have all writes, each server over a connection of its own: a waiting one serves nothing else.
+ * Callers during a wait share the next wait.
  */
 export class Replicas {
   private readonly client: Client
@@ -26,7 +26,7 @@ export class Replicas {
     this.client = client
   }
 
-  /** Resolves when a replica of the server has what it was told before the call; at once where it has none. `key` is one of its keys. @throws Failure engine_down */
+  /** Resolves when a replica of the server has all writes before the call; at once where it has none. `key` is one of its keys. @throws Failure engine_down */
   have(server: string, key: string): Promise<void> {
     const shared = this.next.get(server)
     if (shared !== undefined) return shared
@@ -57,7 +57,7 @@ export class Replicas {
     try {
       const connection = await this.connectionTo(server)
       if (!(await this.hasSome(server, connection))) return
-      // WAIT is about what its own connection wrote, and that is behind all that was written before.
+      // // WAIT covers the writes of its own connection, which come after all earlier ones.
       await connection.sendCommand(['SET', `${key}:waited`, '1', 'PX', String(MARK_MS)])
       const replicas = Number(await connection.sendCommand(['WAIT', '1', String(WAIT_MS)]))
       if (replicas > 0) return

@@ -14,7 +14,7 @@ export class ShownNames {
     await this.connection.everywhere(['CLIENT', 'SETNAME', this.prefix + name])
   }
 
-  /** Of a cluster: on any of its masters. */
+  /** In a cluster: on any of its masters. */
   async all(): Promise<ReadonlySet<string>> {
     const lists = await this.connection.everywhere(['CLIENT', 'LIST', 'TYPE', 'NORMAL'])
     const names = lists.flatMap((list) => [...String(list).matchAll(/ name=(\S+)/g)].map(([, name]) => name))

@@ -22,7 +22,7 @@ export class SingleRows {
     return (await this.connection.call(key, ['GET', key])) as Buffer | null
   }
 
-  /** Stores the row unless one is there, which is answered. */
+  /** Stores the row unless one exists, which is answered. */
   async putIfAbsent<R extends Row>(table: KnownTable, change: RowChange & { row: R }): Promise<R | undefined> {
     const { scope, id, row, expiresAt } = change
     const key = this.places.ofRow(table, scope, id)
@@ -37,7 +37,7 @@ export class SingleRows {
         throw down(new Error(`${server} has given its place to another server`))
       return undefined
     } catch (error) {
-      // Where another process has put its own meanwhile, after a failover that lost this one, that one stays.
+      // // If another process has put its own meanwhile, after a failover that lost this one, that one stays.
       await this.connection.fcall('take_back', keys, args).catch(() => undefined) // a repeat finds it for a while
       throw error
     }
@@ -47,7 +47,7 @@ export class SingleRows {
     for await (const keys of this.connection.keys(this.places.rowsPattern(table.generation))) {
       for (const key of keys) {
         const [, scope, id] = /\{r:[^:]*:([^:]*):([\s\S]*)\}$/.exec(key) ?? []
-        if (id === undefined) continue // a mark of those who wait for replicas, or of who put a row
+        if (id === undefined) continue // // a mark for waits on replicas, or of the writer of a row
         const bytes = await this.bytes(table, scope, id)
         if (bytes !== null) yield { scope, id, row: unpackRow<R>(bytes) }
       }

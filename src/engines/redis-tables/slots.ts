@@ -1,7 +1,7 @@
 /** Slots of a cluster. */
 export const SLOTS = 16_384
 
-/** The slot of a key: CRC16 (XMODEM) of what stands in its first braces, as the cluster's specification says. */
+/** The slot of a key: CRC16 (XMODEM) of the content of its first braces, according to the cluster's specification. */
 export const slotOf = (key: string): number => {
   const open = key.indexOf('{')
   const end = open < 0 ? -1 : key.indexOf('}', open + 1)

@@ -2,16 +2,16 @@ import type { Row, RowChange } from '../../kernel/table.ts'
 import type { KnownTable } from './places.ts'
 import { packed, termsOf } from './terms.ts'
 
-/** What storing costs the server, in about 2 µs: a row, and each term of it. */
+/** Cost of storing for the server, in about 2 µs: a row, and each term of it. */
 const ROW_COST = 3
 const TERM_COST = 1
 /** Cost of one call, during which the server serves nobody else. */
 const STEP_COST = 600
 const STEP_BYTES = 64 * 1024
 
-/** Changes that one call makes. */
+/** Changes made by one call. */
 export interface Step {
-  /** As the library's `commit` reads them: for each table its generation and changes. */
+  /** In the form that the library's `commit` reads: for each table its generation and changes. */
   changes: (string | Buffer)[]
   cost: number
   isFirst: boolean
@@ -78,7 +78,7 @@ const packedStrings = (strings: readonly (string | Buffer)[]): Buffer => {
 /** The end of a row, as Redis takes it. */
 export const endOf = (expiresAt: number): string => String(Math.max(1, Math.floor(expiresAt)))
 
-/** The last change of each row: nobody sees those before it. */
+/** The last change of each row: earlier ones are never seen. */
 const lastOfEach = (changes: readonly RowChange[]): readonly RowChange[] => {
   const last = new Map<string, RowChange>()
   for (const change of changes) last.set(`${change.table}\0${change.id}`, change)

@@ -1,15 +1,15 @@
 import { ENDED } from './places.ts'
 
-/** Rows reported of the last changes of a table and place: more at once, or more bytes, are looked at anew. */
+/** Rows reported for the last changes of a table and place: if there are more, or more bytes, they are read again. */
 const TOLD_ROWS_MAX = 16
 const TOLD_BYTES_MAX = 8_192
 const TOLD_CHANGES = 64
-/** Where nothing more is written, nothing of it stays. */
+/** Life of these reports where nothing more is written. */
 const TOLD_MS = 10_000
-/** How long the writer of a row is known: longer than a put and the wait for its replica take. */
+/** Time for which the writer of a row is known: longer than a put and the wait for its replica take. */
 const PUT_KNOWN_MS = 20_000
 
-/** How Redis stores rows with what its indexes name them by, as part of the library. */
+/** Functions that store rows with their index terms, as part of the library. */
 export const STORE_FUNCTIONS = `-- A command on a key with a list of arguments: as many at once as the stack takes.
 local function call_with(command, key, list)
   for from = 1, #list, 1000 do redis.call(command, key, unpack(list, from, math.min(#list, from + 999))) end
@@ -156,7 +156,7 @@ local function changes_of(base)
 end
 `
 
-/** What Redis does in one step with rows that live by themselves, as part of the library of that name. */
+/** Steps on rows that live by themselves that Redis runs atomically, as part of the library of that name. */
 export const singleRowFunctions = (library: string): string => `
 -- KEYS row, and who put it; ARGV: token of the put, row, its end ('' for none). Answers the row that was there. A put that is
 -- made again, as it may have been lost, finds its own token and changes nothing.

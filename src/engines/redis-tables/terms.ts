@@ -5,7 +5,6 @@ import { type Range, stretchesOf } from '../table-store.ts'
 
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 
-/** A value as MessagePack. */
 export const packed = (value: unknown): Buffer => packr.pack(value)
 /** Bytes in a row are Uint8Arrays: a Buffer's `slice` would not copy. */
 export const unpackRow = <R extends Row>({ buffer, byteOffset, byteLength }: Buffer): R =>
@@ -31,7 +30,7 @@ export const encoded = (value: unknown): Buffer => {
   return MISSING
 }
 
-/** The value that `encoded` made bytes of. */
+/** The value of such `encoded` bytes. */
 export const decoded = (bytes: Buffer): string | number | boolean => {
   const [kind] = bytes
   if (kind === NUMBER) return numberIn(bytes.subarray(1, 9))
@@ -45,7 +44,7 @@ export const decoded = (bytes: Buffer): string | number | boolean => {
 const textBytes = (text: string): Buffer =>
   text.includes('\0') ? Buffer.concat([textStart(text), END]) : Buffer.from(`\x02${text}\0\0`)
 
-/** The beginning of every text that begins so. */
+/** The common beginning of all encoded texts with this prefix. */
 export const textStart = (text: string): Buffer => {
   const bytes = Buffer.from(text)
   if (!bytes.includes(0)) return Buffer.concat([Buffer.of(TEXT), bytes])
@@ -72,10 +71,10 @@ const numberIn = (bytes: Buffer): number => {
 }
 
 export const latin1 = (bytes: Buffer): string => bytes.toString('latin1')
-/** The bytes of an encoded value as a string, which is compared as they are. */
+/** The bytes of an encoded value as a string, which compares as the bytes do. */
 export const textOf = (value: unknown): string => latin1(encoded(value))
 
-/** Tells of such a string whether its value lies within the bounds. */
+/** Tells whether the value of such a string lies within the bounds. */
 export const insideOf = (range: Range): ((value: string) => boolean) => {
   const stretches = stretchesOf(range).map(({ from, to }) => ({
     // A row without the field has a zero byte there.
@@ -92,7 +91,7 @@ export const indexNames = ({ equality = [], range = [], text = [] }: TableDeclar
   ...(text.length > 0 ? ['w'] : []),
 ]
 
-/** What an index names a row by, packed so that the server can compare and take it apart. */
+/** Values under which an index lists a row, packed so that the server can compare and split them. */
 export interface Terms {
   packed: Buffer
   count: number
@@ -101,7 +100,7 @@ export interface Terms {
 const NAMES = new Map<string, Buffer>()
 let scratch = Buffer.allocUnsafe(64 * 1024)
 
-/** Every term under which the indexes of its table name a row: its length, index, zero byte, value, id; in the order of the declaration. */
+/** Every term under which the indexes of its table list a row: its length, index, zero byte, value, id; in the order of the declaration. */
 export const termsOf = (
   { equality = [], range = [], sparse = [], text = [] }: TableDeclaration,
   id: string,

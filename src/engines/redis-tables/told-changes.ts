@@ -16,21 +16,21 @@ interface RowTold {
 interface Told {
   token: string
   packed: Buffer
-  /** Read when they are asked for. */
+  /** Read on demand. */
   rows?: RowTold[]
 }
 
-/** What stands in the place of terms: shorter than any. */
+/** Marks in place of terms: shorter than any. */
 const SAME = '='.charCodeAt(0)
 const NO_ROW = '-'.charCodeAt(0)
 
-/** Changes that a process remembers of a table and place, and their bytes: read, they take four times as much. */
+/** Changes that a process remembers of a table and place, and their bytes: once read, they take four times as much. */
 const CHANGES_MAX = 256
 const BYTES_MAX = 32 * 1024
 
-/** What the last changes of one table and place did, in their order, as far as it is known without a hole. */
+/** Effects of the last changes of one table and place, in their order, as far as they are known without a gap. */
 export class ToldChanges {
-  /** The change before the first one that is known. */
+  /** The change before the first known one. */
   private before: string
   private readonly told: Told[] = []
   private bytes = 0
@@ -46,7 +46,7 @@ export class ToldChanges {
   /** Token and effect of each change behind the last one, as Redis reports them. */
   add(told: readonly Buffer[]): void {
     for (let i = 0; i + 1 < told.length; i += 2) {
-      // The driver's buffer is a part of a larger one, which it would hold.
+      // // The driver's buffer is a part of a larger one, which it would retain.
       this.told.push({ token: String(told[i]), packed: Buffer.from(told[i + 1]) })
       this.bytes += told[i + 1].length
     }
@@ -57,7 +57,7 @@ export class ToldChanges {
     }
   }
 
-  /** Rows that were changed after a change; undefined where that is not known. */
+  /** Rows changed after a change; undefined where that is unknown. */
   since(token: string): readonly RowTold[] | undefined {
     const at = this.told.findLastIndex((one) => one.token === token)
     if (at < 0 && token !== this.before) return undefined
@@ -65,7 +65,7 @@ export class ToldChanges {
   }
 }
 
-/** Whether a change of this row may change which rows a question finds, or their order. */
+/** Whether a change of this row may change the rows that a question finds, or their order. */
 export const concerns = (question: Find): ((row: RowTold) => boolean) => {
   const conditions = checksOf(question).map(({ index, values }) => ({ index, any: new Set(values.map(latin1)) }))
   const bounds = rangesOf(question).map((range) => ({ index: `r:${range.field}`, isInside: insideOf(range) }))
@@ -78,7 +78,7 @@ export const concerns = (question: Find): ((row: RowTold) => boolean) => {
   return ({ isSame, before, now }) => !isSame && (fits(before) || fits(now))
 }
 
-/** Parts that stand each behind its length. */
+/** Parts that are each preceded by their length. */
 function* partsOf(packed: Buffer): Generator<Buffer> {
   for (let at = 0; at < packed.length; ) {
     const start = at + 4
@@ -87,7 +87,7 @@ function* partsOf(packed: Buffer): Generator<Buffer> {
   }
 }
 
-/** For each row id, terms before, terms now. */
+/** For each row: id, terms before, terms now. */
 const rowsTold = (packed: Buffer): RowTold[] => {
   const parts = [...partsOf(packed)]
   const rows: RowTold[] = []

@@ -7,10 +7,10 @@ import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './plac
 import { READ_ROWS, readRows } from './reads.ts'
 import { unpackIds, unpackRow } from './terms.ts'
 
-/** What one call looks at, in entries and looks into other indexes, and rows that it answers: a millisecond or two of the server. */
+/** Work of one call, in entries and lookups in other indexes, and rows that it answers: a millisecond or two of the server. */
 const WALK_LOOKS = 4_000
 const WALK_ENTRIES = 1_000
-/** Also rows whose entries in an index of order it answers. */
+/** Also the limit of rows whose entries in an index of order it answers. */
 const WALK_ROWS = 200
 const COUNT_STRETCHES = 500
 const WALK_STRETCHES = 200
@@ -28,7 +28,7 @@ export interface Check {
   values: readonly Buffer[]
 }
 
-/** What is taken of rows that pass; with the name of an ordered index, its entries. */
+/** Wanted data of passing rows; with the name of an ordered index, its entries. */
 export type Wanted = 'count' | 'ids' | 'rows' | `r:${string}`
 
 /** Stretches of a walk, one after the other, and conditions on its entries. */
@@ -37,14 +37,14 @@ export interface Walk {
   checks: readonly Check[]
   isDown?: boolean
   wanted: Wanted
-  /** Entries that pass, of one call. */
+  /** Maximum of passing entries of one call. */
   most?: number
 }
 
 export interface Walked {
-  /** Stretches that it came to the end of. */
+  /** Number of finished stretches. */
   done: number
-  /** Last entry of the one it stands in; empty at its beginning. */
+  /** Last entry in the current one; empty at its beginning. */
   last: Buffer
   count: number
   ids: string[]
@@ -55,24 +55,24 @@ export interface Walked {
 export interface TableAt {
   connection: RedisConnection
   table: KnownTable
-  /** The place that the rows live in. */
+  /** The place of the rows. */
   key: string
   scope: string
 }
 
-/** A place while one answer is made of it. */
+/** A place during one answer. */
 export interface Visit extends TableAt {
-  /** The bytes of each row that was read: where it is read again, another object has the others. */
+  /** The bytes of each row read: where it is read again, another object has the others. */
   readonly packed: WeakMap<StoredRow, Buffer>
-  /** Whether the answer is to be seen as one: no change of the table may come between its calls. */
+  /** Whether the answer is to be atomic: no change of the table may come between its calls. */
   readonly isWhole: boolean
-  /** The last change that its calls have seen. */
+  /** The last change seen by its calls. */
   change?: string
-  /** Which change had touched what last, before the answer. */
+  /** The last change of everything touched, before the answer. */
   changes: string
-  /** The walk that is expected to be the first one, and asked for along with the counts; then the one that was it. */
+  /** The walk expected to be the first one, and sent along with the counts; then the one that was. */
   first?: Arguments
-  /** What the expected one answered. */
+  /** The answer to the expected one. */
   ahead?: Walked
   hasWalked?: true
 }
@@ -92,7 +92,7 @@ export const moveBehind = (stretch: Stretch, last: Buffer, isDown = false): void
   else stretch.from = bound
 }
 
-/** How many entries each has; the first call of an answer. */
+/** Number of entries of each; the first call of an answer. */
 export const countStretches = async (visit: Visit, stretches: readonly Stretch[]): Promise<number[]> => {
   const counts: number[] = []
   for (let at = 0; at < stretches.length; at += COUNT_STRETCHES) {
@@ -111,12 +111,12 @@ const sweep = (place: TableAt): Promise<unknown> =>
   place.connection.fcall('sweep', keysOf(place), [place.table.generation, String(SWEEP_ROWS), newToken()])
 
 export async function* walkRows(visit: Visit, walk: Omit<Walk, 'wanted'>): AsyncGenerator<StoredRow> {
-  // Behind the last row the walk goes on from the last entry, which need not be a row that passed.
+  // // After the last row the walk continues from the last entry, which need not be a row that passed.
   for await (const { ids, rows } of walkOn(visit, { ...walk, wanted: 'rows' }))
     for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield stored(visit, ids[i], rows[i])
 }
 
-/** The rows of these ids that are there. */
+/** The existing rows of these ids. */
 export async function* rowsOfIds(visit: Visit, ids: readonly string[]): AsyncGenerator<StoredRow> {
   for (let at = 0; at < ids.length; at += READ_ROWS) {
     const part = ids.slice(at, at + READ_ROWS)
@@ -161,7 +161,7 @@ export const walkOnce = async (visit: Visit, walk: Walk): Promise<Walked> => {
 
 /** A walk as the library reads it. */
 export interface Arguments {
-  /** Is descending, most entries, most rows, what is wanted. */
+  /** Is descending, most entries, most rows, wanted data. */
   head: readonly string[]
   bounds: readonly Argument[]
   checks: readonly Argument[]

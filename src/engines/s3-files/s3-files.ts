@@ -16,14 +16,14 @@ import { Failure } from '../../kernel/errors.ts'
 import { assertKey, fileTooLarge, type FileStore, type ListedFile } from '../file-store.ts'
 
 export interface S3Options {
-  /** `s3://bucket/prefix`; `?endpoint=http://…` for others than AWS, `?region=`. Credentials come from the environment, as AWS' own tools take them. */
+  /** `s3://bucket/prefix`; `?endpoint=http://…` for others than AWS, `?region=`. Credentials come from the environment, as for AWS' own tools. */
   url: string
   credentials?: { accessKeyId: string; secretAccessKey: string }
   /** For the beginning of an answer, and for each piece of its body. */
   timeoutMs?: number
 }
 
-/** The smallest part that S3 takes. Smaller files go in one request. */
+/** The smallest part that S3 accepts. Smaller files go in one request. */
 const PART_BYTES = 5 * 1024 * 1024
 const CONNECT_TIMEOUT_MS = 3_000
 const TIMEOUT_MS = 60_000
@@ -74,10 +74,10 @@ const connect = (
     endpoint,
     forcePathStyle: endpoint !== undefined,
     credentials,
-    // What is sent in parts must not need another checksum than the protocol's own: other servers know none.
+    // // Uploads in parts must not need another checksum than the protocol's own: other servers know none.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // Without the last one a request that is not answered is only warned of, and waits for ever.
+    // // Without the last one an unanswered request only logs a warning, and waits for ever.
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       requestTimeout: timeoutMs,
@@ -89,7 +89,7 @@ const connect = (
 
 type ObjectName = { Bucket: string; Key: string }
 
-/** In one request what fits a part; else in parts, of which nothing is seen before the last. */
+/** In one request if it fits a part; else in parts, which are invisible before the last. */
 const put = async (
   client: S3Client,
   object: ObjectName,
@@ -160,7 +160,7 @@ class MultipartUpload {
     await guarded(() => this.client.send(complete))
   }
 
-  /** What cannot be aborted is nobody's file: the bucket's own rule for incomplete uploads takes it away. */
+  /** An upload that cannot be aborted is nobody's file: the bucket's own rule for incomplete uploads removes it. */
   async abort(): Promise<void> {
     await this.client.send(new AbortMultipartUploadCommand(this.upload)).catch(() => undefined)
   }
@@ -177,7 +177,7 @@ async function* list(client: S3Client, bucket: string, prefix: string, keyPrefix
   } while (after !== undefined)
 }
 
-/** Ends the connection also when nobody begins to read. The time that the reader takes over a piece does not count. */
+/** Ends the connection also when nobody begins to read. The reader's time for a piece does not count. */
 const bodyPieces = (body: Readable, timeoutMs: number): AsyncIterable<Uint8Array> => ({
   [Symbol.asyncIterator]: () => {
     const reading = pieces(body)

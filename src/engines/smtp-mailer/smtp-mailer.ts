@@ -16,7 +16,6 @@ export interface SmtpOptions {
 
 const DEADLINE_MS = 30_000
 
-/** Hands each mail over to an SMTP server, on a connection of its own. */
 export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS }: SmtpOptions): Mailer => {
   const { protocol, hostname, port, username, password } = new URL(url)
   const auth = username === '' ? undefined : { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
@@ -40,7 +39,7 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
     const composed = { from, to, subject, text, html, messageId: `<${id}@waymark>`, date: new Date(at) }
     return transport.sendMail(composed).then(() => ({ kind: 'sent' }), outcomeOf)
   }
-  /** The timeouts of the connection are for silence: a server that says a little now and then would hold on for ever. */
+  /** The timeouts of the connection are for silence: a server that sends a bit now and then would hold on for ever. */
   const withinDeadline = (work: Promise<MailOutcome>): Promise<MailOutcome> =>
     new Promise((resolve) => {
       const late = { kind: 'failed', error: `no answer in ${deadlineMs} ms` } as const
@@ -70,11 +69,11 @@ interface SmtpError extends Error {
   code?: string
   /** Code of the server's answer, such as 550. */
   responseCode?: number
-  /** What the server answered to. */
+  /** Command that the server answered. */
   command?: string
 }
 
-/** The server's own words may repeat the recipient, so they are left out. A sender or a password that it refuses is the operator's to mend. */
+/** The server's own words may repeat the recipient, so they are left out. A refused sender or password is the operator's to mend. */
 const outcomeOf = ({ code = 'error', responseCode, command }: SmtpError): MailOutcome => {
   const isAboutMail = code === 'EENVELOPE' || code === 'EMESSAGE'
   const isForGood = isAboutMail && (responseCode ?? 0) >= 500 && command !== 'MAIL FROM'

@@ -60,7 +60,7 @@ interface Target {
   path: string
 }
 
-/** Urls as they are called, the last ones remembered: most calls go where the call before went. */
+/** Parsed urls, the last ones remembered: most calls go to the same one as the call before. */
 class Targets {
   private readonly guard: AddressGuard
   private readonly known = new RecentMap<string, Target>(TARGETS_MAX / 2)
@@ -97,14 +97,14 @@ const refusalOf = (text: string, guard: AddressGuard): string | undefined => {
   return undefined
 }
 
-/** A connector that hands the system only addresses that the guard passes, and looks again at the one that it got. */
+/** A connector that hands the system only addresses that the guard passes, and checks the connected one again. */
 const guardedConnector = (
   guard: AddressGuard,
   lookup: NonNullable<UndiciCallerOptions['lookup']>,
 ): buildConnector.connector => {
   const guardedLookup: LookupFunction = (hostname, options, done) => {
     lookup(hostname, options, (error, addresses) => {
-      // A name that does not exist and one that leads inside get the same words: else customers could list what is inside.
+      // // A missing name and one that leads inside get the same words: else customers could list internal names.
       if (error !== null) return done(new RefusedAddress(), '')
       const passed = addresses.filter(({ address }) => guard(address))
       if (passed.length === 0) return done(new RefusedAddress(), '')
