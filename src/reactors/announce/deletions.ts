@@ -22,10 +22,10 @@ type Log = AnnouncerServices['log']
 const PAGE_EVENTS = 64
 
 /**
- * Says in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that a
- * crash between both appends loses nothing. Says it once, even if others do too: a second time would forget a tracker
- * that was made anew meanwhile. Where the announcement stands is kept in a stream of its own, since the location stream
- * is truncated and the history knows nothing of deletions. `epoch` is that of the log.
+ * Announces in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that
+ * a crash between both appends loses nothing. Announces it once, even if others do too: a second time would forget a
+ * tracker that was made again meanwhile. The place of the announcement is kept in a stream of its own, since the
+ * location stream is truncated and the history knows nothing of deletions. `epoch` is that of the log.
  */
 export const announceDeletions = (services: AnnouncerServices, epoch: number): Follower =>
   new Follower(services, {
@@ -46,7 +46,7 @@ const announce = async ({ log, partitions }: AnnouncerServices, event: RecordedE
 }
 
 /**
- * Appends the event unless it stands in the stream behind that position of the log, and answers its revision. It expects
+ * Appends the event unless it stands in the stream after that position of the log, and answers its revision. It expects
  * the revision up to which it looked, so that nobody can append the same event in between.
  */
 const appendOnce = async (log: Log, stream: string, event: NewEvent, after: number): Promise<number> => {
@@ -64,7 +64,7 @@ const appendOnce = async (log: Log, stream: string, event: NewEvent, after: numb
   }
 }
 
-/** Revision of the event with that id, from `head` down for as long as events are unseen. */
+/** Revision of the event with that id, searched from `head` down through unseen events. */
 const findBackwards = async (
   log: Log,
   stream: string,

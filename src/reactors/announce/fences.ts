@@ -29,10 +29,10 @@ const GROUP_TYPES: readonly string[] = [GROUP_CREATED, GROUP_CHANGED, GROUP_DELE
 type AnnouncerServices = FollowerServices & Pick<Services, 'log' | 'tables' | 'partitions'>
 
 /**
- * Says in every partition from where on an edit of geofences or groups counts, and before that the settings where they
- * differ from what was said last. Follows the streams of geofences and groups; edits that came together go into one
- * event for each organization and moment. After a failure it may repeat itself: readers tell an old announcement by its
- * `sourcePosition`.
+ * Announces in every partition from which place on an edit of geofences or groups counts, and before that the settings
+ * where they differ from the last announcement. Follows the streams of geofences and groups; simultaneous edits go into
+ * one event for each organization and moment. After a failure it may repeat itself: readers recognize an old
+ * announcement by its `sourcePosition`.
  */
 export const announceFences = async (services: AnnouncerServices, settings: MatchingSettings): Promise<Follower> => {
   await services.tables.declare(MATCHER_STATE)
@@ -80,7 +80,7 @@ const append = async ({ log, partitions }: AnnouncerServices, changes: readonly 
   )
 }
 
-/** Follows from the whole append: one that is cut differently after a crash has other ids, so that no append mixes ids that the log knows with new ones. */
+/** Derived from the whole append: one that is cut differently after a crash has other ids, so that no append mixes ids that the log knows with new ones. */
 const idOf = (partition: number, changes: readonly FencesChanged[], index: number): string => {
   const { settings, at, sourcePosition } = changes[0]
   if (settings !== undefined) return idFrom(ANNOUNCE_FENCES, partition, 'settings', at)
@@ -88,10 +88,10 @@ const idOf = (partition: number, changes: readonly FencesChanged[], index: numbe
   return idFrom(ANNOUNCE_FENCES, partition, sourcePosition, last, index)
 }
 
-/** One change for each run of edits of one organization at one moment (those of an import are). */
+/** One change for each run of edits of one organization at one moment (as those of an import). */
 const changesOf = async (events: readonly RecordedEvent[]): Promise<FencesChanged[]> => {
   const changes: FencesChanged[] = []
-  /** What the last change names, by stream: of several edits of one thing the last counts. */
+  /** Names of the last change, by stream: the last of several edits of one thing counts. */
   let named = new Map<string, { revision: number }>()
   for (const event of events) {
     const pause = breathe()

@@ -16,14 +16,14 @@ export interface AnswerServices {
   log: EventLog
   history: HistoryStore
   visibleTrackers(caller: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | readonly string[]>
-  /** More points than this are not read for one answer. */
+  /** Maximum of points read for one answer. */
   pointsMax: number
 }
 
 /** Transitions of one answer. */
 const TRANSITIONS_MAX = 100_000
 
-/** Answers a back-test at once, or says how much there is to read where that is too much for one answer. */
+/** Answers a back-test at once, or tells how much there is to read where that is too much for one answer. */
 export const backtestOf =
   ({ log, history, visibleTrackers, pointsMax }: AnswerServices): RunBacktest =>
   async (question) => {

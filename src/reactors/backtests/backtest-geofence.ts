@@ -24,17 +24,17 @@ export interface Backtest {
   from: number
 }
 
-/** What a slice of the points led to. */
+/** Result of a slice of the points. */
 export interface BacktestSlice {
   /** By tracker, each one's in the order of time. */
   transitions: Transition[]
-  /** Points that were decided, so far. */
+  /** Number of points decided so far. */
   processed: number
 }
 
 /**
  * Runs a geofence over history with the same decisions as the matcher's, without making any transition. The points come
- * by tracker and time; those before `from` only say on which side a tracker was. Between two slices others get their turn.
+ * by tracker and time; those before `from` only set a tracker's side. Between two slices others get their turn.
  */
 export async function* backtest(question: Backtest, points: AsyncIterable<PointRows>): AsyncGenerator<BacktestSlice> {
   const { organizationId, geofenceId, from } = question

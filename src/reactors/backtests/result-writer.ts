@@ -12,7 +12,7 @@ const RESULT_TRANSITIONS_MAX = 1_000_000
 /** JSON text of one page. */
 const PAGE_BYTES = 128 * 1024
 
-/** Pages of the stream, one behind the other, that are sorted. */
+/** Consecutive pages of the stream that are sorted. */
 interface Run {
   first: number
   last: number
@@ -25,10 +25,10 @@ export interface ResultBounds {
 }
 
 /**
- * Writes the transitions of one attempt to the stream `backtestResult-<id>`, oldest first as the direct answer has them,
- * without ever holding all: they come by tracker, are sorted in runs, and the runs are merged once all have come. The
- * log, and no table, keeps them: pages are written once, read in order and let go of at once, and nothing asks for
- * single ones; as rows each would be stored and indexed a second time. What an attempt before left behind is erased.
+ * Writes the transitions of one attempt to the stream `backtestResult-<id>`, oldest first as in the direct answer,
+ * without ever holding all: they come by tracker, are sorted in runs, and the runs are merged once all have come. They
+ * are kept in the log, and in no table: pages are written once, read in order and dropped at once, and single ones are
+ * never queried; as rows each would be stored and indexed a second time. The output of an earlier attempt is erased.
  */
 export class ResultWriter {
   private readonly log: EventLog
@@ -66,11 +66,11 @@ export class ResultWriter {
     bounds: ResultBounds = {},
   ): Promise<ResultWriter> {
     const stream = resultStream(job.backtestId)
-    await log.erase(stream) // what an attempt before this one left
+    await log.erase(stream) // // output of an earlier attempt
     return new ResultWriter(log, job, bounds)
   }
 
-  /** @throws Failure too_large for more than a result may have, and what the log throws (WrongRevision: another one writes). */
+  /** @throws Failure too_large above the maximum of a result, and errors of the log (WrongRevision: another one writes). */
   async add(transitions: readonly Transition[]): Promise<void> {
     this.count += transitions.length
     const { transitionsMax, runTransitions } = this.bounds
@@ -148,7 +148,7 @@ export class ResultWriter {
   }
 }
 
-/** One sorted sequence of several; of equal times those of the earlier run come first, as a stable sort of all would have it. */
+/** Merges several sorted sequences; of equal times those of the earlier run come first, as in a stable sort of all. */
 async function* merge(runs: readonly AsyncGenerator<Transition[]>[]): AsyncGenerator<Transition> {
   const heads = await Promise.all(runs.map(async (pages) => ({ pages, page: (await pages.next()).value ?? [], at: 0 })))
   for (;;) {

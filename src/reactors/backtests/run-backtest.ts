@@ -18,7 +18,7 @@ export interface RunServices {
   bounds?: ResultBounds
 }
 
-/** How back-tests that are jobs are done: the history is read in a stream, by each attempt from its beginning. */
+/** The work of back-tests that are jobs: each attempt streams the history from its beginning. */
 export const backtestWork = (services: RunServices): JobWork<BacktestRequested, BacktestRow> => ({
   kind: BACKTEST,
   run: async ({ id, asked, attempt, signal, progress }) => {

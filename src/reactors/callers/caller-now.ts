@@ -5,7 +5,7 @@ import { ACCESS_ROLES, ACCESS_USERS, type AccessRoleRow, type AccessUserRow } fr
 import { ACCESS_SERVICES, type AccessServiceRow } from '../../features/service-accounts/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 
-/** The user who asked for a job, with their present rights; undefined if they are gone or may not come in any more. */
+/** The user who asked for a job, with their present rights; undefined if they are gone or may no longer sign in. */
 export const callerNow = async (
   tables: Pick<TableStore, 'get'>,
   organizationId: string,

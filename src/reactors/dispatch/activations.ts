@@ -10,7 +10,7 @@ import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 
 const LISTED_MS = 10_000
 
-/** Whether the table has, within the time, all that the log says of automations up to a position. @throws Failure engine_down */
+/** Whether the table has, within the time, all events of automations up to a position. @throws Failure engine_down */
 export type AutomationsListed = (position: number, timeoutMs: number) => Promise<boolean>
 
 export const isOfAutomation = ({ stream }: RecordedEvent): boolean =>
@@ -22,8 +22,8 @@ export const mayActivate = ({ type, data }: RecordedEvent): boolean =>
   (type === AUTOMATION_CHANGED && decodeJson<AutomationChanged>(data).content.isActive)
 
 /**
- * Waits for the table to have what these events say of automations. Left out, it is taken to have everything.
- * @throws Failure engine_down while it is behind: the events are to be handed over again
+ * Waits for the table to reflect these events of automations. Left out, it is taken to be complete.
+ * @throws Failure engine_down while it is behind: the events have to be handed over again
  */
 export const assertAutomationsListed = async (
   { automationsListed }: { automationsListed?: AutomationsListed },

@@ -3,7 +3,7 @@ import { AUTOMATIONS, type AutomationRow } from '../../features/automations/view
 
 const PAGE_ROWS = 500
 
-/** The automations that are active, looked up once for all events that were read together. */
+/** The active automations, looked up once for all events that were read together. */
 export class ActiveAutomations {
   private readonly tables: Pick<TableStore, 'find'>
   private readonly known = new Map<string, Promise<AutomationRow[]>>()
@@ -19,26 +19,26 @@ export class ActiveAutomations {
     let rows = this.known.get(key)
     if (rows === undefined) {
       this.known.set(key, (rows = this.find(organizationId, trigger)))
-      // What could not be answered is asked again.
+      // // Failed lookups are repeated.
       rows.catch(() => this.known.delete(key))
     }
     return rows
   }
 
-  /** Whether there are any, at once where that was asked before. */
+  /** Whether there are any, at once where that is known. */
   any(organizationId: string, trigger: string): boolean | Promise<boolean> {
     const key = `${organizationId}:${trigger}`
     const known = this.areAny.get(key)
     if (known !== undefined) return known
     const asked = this.of(organizationId, trigger)
     return asked.then(({ length }) => {
-      // What was asked before `forget` is out of date.
+      // // Lookups from before `forget` are out of date.
       if (this.known.get(key) === asked) this.areAny.set(key, length > 0)
       return length > 0
     })
   }
 
-  /** The events that come now were read later. */
+  /** Called before events that were read later. */
   forget(): void {
     this.known.clear()
     this.areAny.clear()

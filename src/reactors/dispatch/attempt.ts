@@ -30,14 +30,14 @@ export interface AttemptOptions {
   actions: Actions
   /** Delay before each retry, ms. */
   scheduleMs: readonly number[]
-  /** Waits for the lists; without it they are taken to have everything. */
+  /** Waits for the lists; without it they are taken to be complete. */
   settle?: Settle
 }
 
 export interface Attempted {
   outcome: Seen
   attempt: AttemptMade
-  /** It called somebody outside. */
+  /** It called an outside server. */
   isOutside: boolean
 }
 
@@ -45,8 +45,8 @@ export interface Attempted {
 type Seen = Exclude<Outcome, { kind: 'hidden' }>
 
 /**
- * An automation as it is now. Where the table has none, or not yet the version that is known, its stream decides: a table
- * that is being built must not end runs.
+ * The present automation. Where the table lacks it, or has an older version than the known one, its stream decides: a
+ * table that is being built must not end runs.
  */
 export const findAutomation = async (
   { log, tables }: Pick<AttemptOptions, 'log' | 'tables'>,
@@ -60,8 +60,8 @@ export const findAutomation = async (
 }
 
 /**
- * One attempt: does what the automation is told to, with what the event refers to as it is now, and says where its run
- * stands. `hidden` when the automation's last editor may not see the event, or not do this, as things are now.
+ * One attempt: performs the automation's action, with the present state of the event's data, and answers the new state
+ * of its run. `hidden` when the automation's last editor now may not see the event, or not do this.
  * @param isFirst no attempt of the run can have begun before
  */
 export const attemptRun = async (
@@ -74,7 +74,7 @@ export const attemptRun = async (
   const action = actions[automation.automationType]
   if (action === undefined) throw new Error(`there is no action ${automation.automationType}`)
   const details = detailsOf(keyring, automation)
-  // Before rights are looked at: they are those of when it acts.
+  // // Before rights are looked at: the rights at the time of the action count.
   if (action.readsLists(details, run.trigger)) await assertListed(options, run.trigger)
   const [editor, seen] = await Promise.all([
     directory.editor(run.trigger.organizationId, automation.editorId),
@@ -91,7 +91,7 @@ export const attemptRun = async (
   return { outcome, attempt, isOutside: action.isOutside(details) }
 }
 
-/** Attempts that begin together share the row, and what is opened of it. */
+/** Attempts that begin together share the row, and its opened secrets. */
 const opened = new WeakMap<AutomationRow, Details>()
 
 const detailsOf = (keyring: Keyring, automation: AutomationRow): Details => {
@@ -111,7 +111,7 @@ const WRITES: { readonly [type in Subject['type']]: readonly string[] } = {
 }
 
 /**
- * An action that reads lists may be quicker than they are: without what led to it, it would be refused for good.
+ * An action that reads lists may be faster than they are: without the cause of the run, it would be refused for good.
  * @throws Failure engine_down while they are behind
  */
 const assertListed = async (
@@ -126,7 +126,7 @@ const assertListed = async (
 const mayDo = ({ permissions }: UserCaller, { needs }: Action): boolean =>
   needs.every((permission) => permissions.has(permission))
 
-/** What the log keeps of an attempt that began at `at` (ms since the epoch), and where its run stands after it. */
+/** Log entry of an attempt that began at `at` (ms since the epoch), and the state of its run after it. */
 const attemptOf = (
   { keyring, scheduleMs }: AttemptOptions,
   run: Run,

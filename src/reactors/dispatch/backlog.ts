@@ -5,7 +5,7 @@ export const RUNS_IN_MEMORY_MAX = 500
 /** Runs are read back from the table when fewer than this are in memory. */
 export const RUNS_LOW = RUNS_IN_MEMORY_MAX / 2
 
-/** The runs of one automation in one partition that are owed and not paid. */
+/** The owed and unpaid runs of one automation in one partition. */
 export interface Backlog {
   automationId: string
   organizationId: string
@@ -16,7 +16,7 @@ export interface Backlog {
   lastSequence: number
   /** Runs that go on alone and are in the table only: they are due after those in memory. */
   aloneStored: number
-  /** When the first of these is due, ms since the epoch. */
+  /** Due time of the first of these, ms since the epoch. */
   aloneStoredDueAt: number
   reading: boolean
 }

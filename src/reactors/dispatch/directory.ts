@@ -36,22 +36,21 @@ import { SubjectRows } from './subject-rows.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
 export interface TrackerShown {
-  /** As GET /tracker/{id} answers it; what was deleted as it last was, what was erased as `{_id}`. */
+  /** As GET /tracker/{id} answers it; a deleted one in its last state, an erased one as `{_id}`. */
   shown: { [field: string]: unknown }
-  /** The hubs that it belongs to. */
   hubIds: readonly string[]
   userId?: string
 }
 
-/** What events refer to, as it is now. Each answers undefined for what never was. */
+/** Present state of the records that events refer to. Each answers undefined for one that never existed. */
 export interface Directory {
-  /** `seenAt`: when it was seen at least, ms since the epoch; the event that tells of it may be ahead of its latest position. */
+  /** `seenAt`: when it was seen at the earliest, ms since the epoch; the event may be ahead of its latest position. */
   tracker(organizationId: string, trackerId: string, seenAt: number): Promise<TrackerShown | undefined>
   /** As GET /user/{id} answers it. */
   user(organizationId: string, userId: string): Promise<{ [field: string]: unknown } | undefined>
   /** As GET /geofence/{id} answers it; its geometry may be left out. */
   geofence(organizationId: string, geofenceId: string): Promise<{ [field: string]: unknown } | undefined>
-  /** The editor of an automation with the permissions and hubs of now; undefined for who is no active user any more. @throws Failure engine_down while that is not known */
+  /** The editor of an automation with their present permissions and hubs; undefined for one no longer active. @throws Failure engine_down while that is unknown */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
   /** Whether geofences are rolled out to this editor. */
   inRollout(editor: UserCaller): boolean
@@ -70,10 +69,10 @@ export interface TableDirectoryOptions {
   inRollout(editor: UserCaller): boolean
 }
 
-/** Attributes of geofences that are remembered: reading them reads the geometry too. */
+/** Maximum of remembered attributes of geofences: reading them reads the geometry too. */
 const ATTRIBUTES_MAX = 500
 
-/** What events refer to, from the tables; what is no longer there from its own stream, as it last was. */
+/** The records that events refer to, from the tables; missing ones from their own streams, in their last state. */
 export class TableDirectory implements Directory {
   private readonly options: TableDirectoryOptions
   private readonly attributes = new Map<string, unknown>()
@@ -144,7 +143,7 @@ export class TableDirectory implements Directory {
     return tripToken(this.options.keyring, trackerId, startedAt)
   }
 
-  /** A tracker that was deleted, with the hubs that it had: those of its user, when it was a phone. */
+  /** A deleted tracker, with the hubs that it had: those of its user, when it was a phone. */
   private async lastTracker(organizationId: string, trackerId: string): Promise<TrackerRow | undefined> {
     const row = (await this.lastRow('tracker', organizationId, trackerId)) as TrackerRow | undefined
     if (row === undefined) return undefined
@@ -154,7 +153,7 @@ export class TableDirectory implements Directory {
     return { ...row, hubIds: (user?.hubId as string[] | undefined) ?? [] }
   }
 
-  /** Whether its own stream has it although a table lacks it: a table that is being built must not hide what is there. */
+  /** Whether its own stream has it though a table lacks it: a table being built must not hide existing records. */
   private async isThere(noun: string, id: string): Promise<boolean> {
     const [event] = await this.options.log.read(`${noun}-${id}`, 'end', 1, 'backwards')
     return event !== undefined && event.type !== eventTypes(noun).deleted
@@ -188,6 +187,6 @@ export class TableDirectory implements Directory {
 
 const behind = (table: string): Failure => new Failure('engine_down', { message: `The table of ${table} is behind.` })
 
-/** A row as its resource is answered: nothing internal. */
+/** A row as its resource answers it: nothing internal. */
 const shownAs = ({ declaration }: Resource): ((row: Row) => Row) =>
   shownRow(listShape(declaration), undefined, { permissionDetails: [] })

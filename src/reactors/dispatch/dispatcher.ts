@@ -28,9 +28,9 @@ import { type Activations, owePast } from './owe-past.ts'
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
   directory: Directory
-  /** Number of partitions of the log; without it, what happens to tasks and records is not heard. */
+  /** Number of partitions of the log; without it, events of tasks and records are not followed. */
   partitions?: number
-  /** Waits for the lists before an action reads them; without it they are taken to have everything. */
+  /** Waits for the lists before an action reads them; without it they are taken to be complete. */
   settle?: Settle
   automationsListed?: AutomationsListed
   /** Delay before each retry (`--webhook-schedule`), ms. */
@@ -39,11 +39,11 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
   maxAgeMs: number
   /** Runs of one automation that may wait; further ones are skipped. Default 100,000. */
   waitingMax?: number
-  /** Attempts under way that call somebody outside. Default 1,024. */
+  /** Attempts under way that call an outside server. Default 1,024. */
   outsideMax?: number
-  /** How long the streams of runs are kept (`--automation-log-days`), ms. Default: for ever. */
+  /** Retention of the streams of runs (`--automation-log-days`), ms. Default: for ever. */
   retentionMs?: number
-  /** Revision up to which the log of runs has a partition's stream, which keeps what is beyond. Default: all of it. */
+  /** Revision up to which the log of runs has a partition's stream, which keeps the rest. Default: all of it. */
   listedThrough?: (partition: number) => Promise<number>
   /** Counts attempts by outcome, and runs that were skipped. */
   onDelivery?: (outcome: DeliveryOutcome, count: number) => void
@@ -57,9 +57,9 @@ const DRAIN_MS = 2_000
 const RETRY_MS = 1_000
 
 /**
- * Owes and pays the runs of automations: a consumer of the transition streams, one owner for each partition. What it
- * owes is in `automation-runs-<partition>` before the next transition is looked at; what it pays for is recorded there
- * too, so a crash at any moment leaves a run owed once, and delivered at least once under one id.
+ * Owes and pays the runs of automations: a consumer of the transition streams, one owner for each partition. Owed runs
+ * are in `automation-runs-<partition>` before the next transition is looked at; paid ones are recorded there too, so a
+ * crash at any moment leaves a run owed once, and delivered at least once under one id.
  */
 export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   readonly name = 'dispatch'
@@ -107,13 +107,13 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       })
   }
 
-  /** Makes its tables known; before the first `load`. */
+  /** Declares its tables; call it before the first `load`. */
   async declare(): Promise<void> {
     await this.options.tables.declare(OWED_RUNS)
     await this.options.tables.declare(RECEIVER_HEALTH)
   }
 
-  /** Takes the partition over and begins to pay what it owes. */
+  /** Takes the partition over and starts to pay its owed runs. */
   async load(partition: number): Promise<number> {
     this.release(partition)
     const owned = await takePartition(
@@ -129,7 +129,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return owned.pending.progress.source
   }
 
-  /** Owes what one event of the partition's transitions leads to. @throws StreamLost */
+  /** Owes the runs of one event of the partition's transitions. @throws StreamLost */
   async handle(entry: TransitionEntry, partition: number): Promise<void> {
     const owned = this.partition(partition)
     await this.inTurn(owned, async () => {
@@ -148,24 +148,24 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return owned
   }
 
-  /** Runs that a partition owes and has not paid. */
+  /** Number of owed and unpaid runs of a partition. */
   waiting(partition: number): number {
     return this.partition(partition)
       .pending.all()
       .reduce((sum, backlog) => sum + countOf(backlog), 0)
   }
 
-  /** How far it is behind with what it hears beside the transitions. */
+  /** Lag of what it follows beside the transitions. */
   lags(now: number): Lag[] {
     return [...this.hear.lags(now), ...(this.subjects?.lags(now) ?? [])]
   }
 
-  /** What goes on by itself, without waiting for the time. */
+  /** Work that goes on by itself, without waiting for the time. */
   get activity(): { attempts: number; isReading: boolean } {
     return { attempts: this.payer.attemptsUnderWay, isReading: this.payer.isReading }
   }
 
-  /** Attempts under way are waited for a moment; the next owner resends those without an answer. */
+  /** Attempts under way are awaited for a moment; the next owner resends those without an answer. */
   async leave(partition: number): Promise<void> {
     const owned = this.owned.get(partition)
     await this.payer.restPartition(partition, DRAIN_MS)
@@ -179,13 +179,13 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.release(partition)
   }
 
-  /** Lets a partition go, for another process to take. */
+  /** Releases a partition, for another process to take. */
   release(partition: number): void {
     this.payer.detach(partition)
     this.owned.delete(partition)
   }
 
-  /** Stores where everything stands. What is under way is waited for a moment; what then has no answer is sent again after a restart. */
+  /** Stores the state. Attempts under way are awaited for a moment; those then without an answer are sent again after a restart. */
   async close(): Promise<void> {
     await this.stop()
     await this.payer.drain(DRAIN_MS)
@@ -193,7 +193,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     for (const partition of [...this.owned.keys()]) this.release(partition)
   }
 
-  /** Ends as a crash would: nothing more is stored. */
+  /** Ends like a crash: nothing more is stored. */
   async abandon(): Promise<void> {
     for (const partition of [...this.owned.keys()]) this.release(partition)
     await this.stop()
@@ -207,7 +207,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     await this.subjects?.close()
   }
 
-  /** In the turn of the transitions: none of them is looked at between what this reads and the moment from which automations count. */
+  /** In the turn of the transitions: none of them is looked at between this read and the moment from which automations count. */
   private owePast(activations: Activations, owned: OwnedPartition): Promise<void> {
     const positions = [...activations.values()]
     return this.inTurn(owned, async () => {
@@ -219,7 +219,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     })
   }
 
-  /** Owes what events of tasks and records lead to. */
+  /** Owes the runs of events of tasks and records. */
   private heard(events: readonly RecordedEvent[], owned: OwnedPartition): Promise<void> {
     return this.inTurn(owned, async () => {
       const { pending, rates } = owned
@@ -230,7 +230,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     })
   }
 
-  /** One event of a partition is owed at a time: the sequence of its runs follows from those before. */
+  /** One event of a partition is owed at a time: the sequence of its runs continues that of those before. */
   private async inTurn(owned: OwnedPartition, work: () => Promise<void>): Promise<void> {
     const done = owned.turn.then(work, work)
     owned.turn = done.catch(() => undefined)
@@ -249,7 +249,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     return { tables, directory, now: () => clock.now(), maxAgeMs, waitingMax, waiting }
   }
 
-  /** An engine that is down is waited for: giving the partition up would only send again what is under way. @throws StreamLost */
+  /** A failed engine is awaited: giving the partition up would only resend attempts under way. @throws StreamLost */
   private untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
     return untilDone(ask, {
       clock: this.options.clock,

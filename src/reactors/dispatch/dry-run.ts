@@ -34,8 +34,8 @@ const nobody = ({ organizationId, editorId }: AutomationRow): UserCaller => ({
 })
 
 /**
- * What an automation would do for an event of a minute ago, as its last editor may see it; nothing is done. It is about
- * what is named, else about a sample. @throws Failure invalid for what the caller or that editor does not see
+ * The effect of an automation on an event of a minute ago, as its last editor may see it; nothing is done. It is about
+ * the named subject, else a sample. @throws Failure invalid for a subject that the caller or that editor does not see
  */
 export const dryRun = async (
   options: DryRunOptions,
@@ -62,7 +62,7 @@ export const dryRun = async (
   })
 }
 
-/** The sample's event of a subject that is there, as if its last change had made it. */
+/** The sample's event for an existing subject, as if its last change had made it. */
 const realTrigger = async (directory: Directory, sample: RunTrigger, id: string): Promise<RunTrigger> => {
   const { type } = sample.subject
   const row = type === 'task' ? await directory.subjects.row(TASKS, sample.organizationId, id) : undefined
@@ -79,7 +79,7 @@ const realData = async (
   const seen = await seeEvent(directory, trigger, trigger.at)
   const { type, id } = trigger.subject
   const tracker = type === 'tracker' ? await directory.tracker(trigger.organizationId, id, trigger.at) : undefined
-  // One that never was has an id alone.
+  // // One that never existed has only an id.
   const isThere = type !== 'tracker' || tracker?.shown.name !== undefined
   if (!isThere || !seen.isFor(caller)) throw invalid(path, NAMES_NOTHING)
   if (!seen.isFor(editor))
@@ -117,7 +117,7 @@ const sampleData = async (
 
 const SAMPLE_TASK = { title: 'Sample task', assigneeIds: [], tags: [], components: {} }
 
-/** The sample with the values that the rules ask for, where these are constants: so the automation would fire for it. */
+/** The sample with the values that the rules require, where these are constants: so the automation would fire for it. */
 const asRuled = (data: EventData, fields: { [path: string]: unknown }): EventData => {
   const ruled = structuredClone(data)
   for (const [path, value] of Object.entries(fields)) {

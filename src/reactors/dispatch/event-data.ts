@@ -9,7 +9,7 @@ import type { Directory, TrackerShown } from './directory.ts'
 import { type EventData, type EventSeen, FORMER_NAMES, type Viewer } from './event-seen.ts'
 import { seeSubject } from './subject-event.ts'
 
-/** @param loggedAt when the event was logged at the latest, ms since the epoch: its tracker was seen then at least */
+/** @param loggedAt latest time when the event was logged, ms since the epoch: its tracker was seen at least then */
 export const seeEvent = async (directory: Directory, trigger: RunTrigger, loggedAt: number): Promise<EventSeen> => {
   const { organizationId, subject, event, at, point } = trigger
   if (subject.type !== 'tracker') return seeSubject(directory.subjects, trigger)
@@ -25,8 +25,8 @@ export const seeEvent = async (directory: Directory, trigger: RunTrigger, logged
 }
 
 /**
- * What rules, values and texts look up: the data, and in `old` the state before. A field of a record that was renamed is
- * also found by its former names: automations that were written with them go on.
+ * Data for rules, values and texts: the data, and in `old` the state before. A renamed field of a record is also found
+ * by its former names: automations written with them keep working.
  */
 export const rulesData = (event: RunTrigger['event'], data: EventData): EventData => {
   if (EVENTS[event].hasBefore) return { ...data, old: { [EVENT_DATA_TYPES[event]]: data.before } }
@@ -76,7 +76,7 @@ export const trackerEventData = async (
   }
 }
 
-/** What others see of a user. */
+/** Part of a user that others see. */
 const withoutContact = ({ _id, name, status, roleId, teamIds }: EventData): EventData => ({
   _id,
   name,

@@ -1,17 +1,17 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 
-/** Under it stands what the fields of a record were called before: the name of now by each former one. It is never sent. */
+/** Key of the former names of a record's fields: the present name by each former one. It is never sent. */
 export const FORMER_NAMES = Symbol('former names')
 
 export type EventData = { [member: string]: unknown; [FORMER_NAMES]?: ReadonlyMap<string, string> }
 
-/** Users whose restrictions bound what is said. */
+/** Users whose restrictions limit the data. */
 export type Viewer = Pick<UserCaller, 'permissions' | 'permissionDetails' | 'userId'>
 
-/** An event with what it refers to, as that is now. */
+/** An event with the present state of the records that it refers to. */
 export interface EventSeen {
   /** Whether an editor of automations may see it. */
   isFor(editor: UserCaller): boolean
-  /** What a webhook says about it, as far as the viewer may see that: its schema is in event-table.ts. */
+  /** Data of a webhook about it, as far as the viewer may see it: its schema is in event-table.ts. */
   data(viewer: Viewer): EventData | Promise<EventData>
 }

@@ -18,10 +18,10 @@ import type { OwnedPartition } from './partition.ts'
 
 export interface HearOptions extends FollowerServices {
   owned: () => OwnedPartition[]
-  /** Skips what an automation has left in a partition. */
+  /** Skips the remaining runs of an automation in a partition. */
   skip: (automationId: string, owned: OwnedPartition) => Promise<void>
   wake: (automationId: string, organizationId: string) => void
-  /** Owes automations what stands behind their activations and was looked at before these were heard of. */
+  /** Owes automations the events after their activations that were looked at before these were known. */
   owePast: (activations: Activations, owned: OwnedPartition) => Promise<void>
   automationsListed?: AutomationsListed
   /** An active automation was edited. */
@@ -29,9 +29,9 @@ export interface HearOptions extends FollowerServices {
 }
 
 /**
- * Hears of what is decided about automations: one that was activated counts from its place in the log on, what is left of one
- * that was deactivated is skipped at once, one that was edited is no longer held to fail, and a run that someone asks to try
- * again is owed anew.
+ * Follows decisions about automations: an activated one counts from its place in the log on, the rest of a deactivated
+ * one is skipped at once, an edited one is no longer considered failing, and a run that someone asks to retry is owed
+ * again.
  */
 export const hearAutomations = (options: HearOptions): HearFacts =>
   new HearFacts(options, options.owned, {

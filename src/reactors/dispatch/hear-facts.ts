@@ -2,20 +2,20 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { Follower, type FollowerServices, type Lag } from '../../kit/consumers/follower.ts'
 import type { OwnedPartition } from './partition.ts'
 
-/** What the partitions of this process hear of, beside what their own streams tell. */
+/** Facts that the partitions of this process follow beside their own streams. */
 export interface HeardFacts {
   name: string
   prefixes: readonly string[]
-  /** Position up to which the partition has heard, and storing a later one. */
+  /** Position up to which the partition has read, and storing a later one. */
   heard: (owned: OwnedPartition) => number
   moveTo: (owned: OwnedPartition, position: number) => void
   /** Called before the first of the events that were read together. */
   begin?: (events: readonly RecordedEvent[]) => Promise<void>
-  /** Only for these partitions: one that was taken meanwhile has not heard what stands before. */
+  /** Only for these partitions: one taken meanwhile has not read the events before. */
   apply: (events: readonly RecordedEvent[], owned: readonly OwnedPartition[]) => Promise<void>
 }
 
-/** Follows facts of the log for all partitions that are this process's; each remembers up to where it has heard. */
+/** Follows facts of the log for all partitions of this process; each remembers how far it has read. */
 export class HearFacts {
   private readonly services: FollowerServices
   private readonly owned: () => OwnedPartition[]
@@ -30,7 +30,7 @@ export class HearFacts {
     this.facts = facts
   }
 
-  /** Begins anew from the partition that has heard least. */
+  /** Restarts from the partition that is furthest behind. */
   restart(): void {
     this.inTurn(() => {
       const hearing = this.owned()
@@ -56,7 +56,7 @@ export class HearFacts {
     return this.turn
   }
 
-  /** @param hearing the partitions of now: those that are taken later begin a follower anew */
+  /** @param hearing the present partitions: those taken later restart the follower */
   private follow(hearing: readonly OwnedPartition[]): Follower {
     const { name, prefixes, heard, moveTo, begin, apply } = this.facts
     return new Follower(this.services, {

@@ -15,15 +15,15 @@ export interface HearSubjectsOptions extends FollowerServices {
   /** Called before the first of the events that were read together. */
   begin: () => void
   automationsListed?: AutomationsListed
-  /** Owes what events lead to that the partition has not heard of. */
+  /** Owes runs for events that the partition has not read yet. */
   owe: (events: readonly RecordedEvent[], owned: OwnedPartition) => Promise<void>
 }
 
 const EVENTS_AT_ONCE = 100
 
 /**
- * Hears of tasks and records: each belongs to one partition, as trackers do. Automations are followed in the same order, so that
- * the table has those that were activated before.
+ * Follows tasks and records: each belongs to one partition, as trackers do. Automations are followed in the same order,
+ * so that the table has those that were activated before.
  */
 export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
   new HearFacts(options, options.owned, {

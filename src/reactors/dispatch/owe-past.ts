@@ -13,9 +13,9 @@ const PAGE_EVENTS = 64
 export type Activations = ReadonlyMap<string, number>
 
 /**
- * What the transitions of a partition owe automations that it has only now heard of: those that stand after their activation
- * and were looked at before it was known. Where that happened once already, the runs that are owed are left out. The table
- * has these automations. Answers facts page by page, each to be appended before the next is asked for.
+ * Runs that the transitions of a partition owe to automations learned of only now: for transitions after their
+ * activation that were looked at before it was known. Where that happened once already, the owed runs are left out. The
+ * table has these automations. Answers facts page by page, each to be appended before the next is requested.
  */
 export async function* owePast(
   log: Pick<EventLog, 'read'>,
@@ -38,7 +38,7 @@ export async function* owePast(
   }
 }
 
-/** Revision of the first event of a stream behind a position in the log, up to a revision; undefined where there is none. */
+/** Revision of the first event of a stream after a position in the log, up to a revision; undefined where there is none. */
 const firstBehind = async (
   log: Pick<EventLog, 'read'>,
   stream: string,
@@ -53,7 +53,7 @@ const firstBehind = async (
   return first
 }
 
-/** Ids of the runs of these automations that were owed behind a position. */
+/** Ids of the runs of these automations that were owed after a position. */
 const runsOwedBehind = async (
   log: Pick<EventLog, 'read'>,
   stream: string,
@@ -70,14 +70,14 @@ const runsOwedBehind = async (
   return found
 }
 
-/** Events of a stream from a revision down, as far as they are still there. */
+/** Existing events of a stream from a revision down. */
 async function* backwards(
   log: Pick<EventLog, 'read'>,
   stream: string,
   from: number | 'end',
 ): AsyncGenerator<RecordedEvent, void> {
   for (let next = from; next === 'end' || next >= 0; ) {
-    // Mostly the first one says that there is nothing.
+    // // Mostly the first one shows that there is nothing.
     const events = await log.read(stream, next, next === from ? 1 : PAGE_EVENTS, 'backwards')
     if (events.length === 0) return
     yield* events

@@ -18,9 +18,9 @@ import type { SubjectRates } from './subject-rates.ts'
 /** One event of a transition stream, decoded once per process. */
 export interface TransitionEntry {
   revision: number
-  /** In the whole log. */
+  /** Position in the whole log. */
   position: number
-  /** Absent for what decides nothing. */
+  /** Absent for an event that decides nothing. */
   decided?: Decided
 }
 
@@ -38,16 +38,16 @@ export interface OweOptions {
   maxAgeMs: number
   /** Runs of one automation that may wait. */
   waitingMax: number
-  /** Runs of an automation that are owed and not paid, over all partitions of this process. */
+  /** Number of owed and unpaid runs of an automation, over all partitions of this process. */
   waiting: (automationId: string) => number
 }
 
 type Owed = RunsOwed['owed'][number]
 
 /**
- * What one event of a transition stream owes: a run for each decision and each active automation that it concerns, as
- * facts to append. Runs that were owed before the entry was cut short (`pending.partial`) are left out, so each is owed
- * once, whatever has changed since.
+ * Runs that one event of a transition stream owes: one for each decision and each active automation that it concerns,
+ * as facts to append. Runs that were owed before the entry was cut short (`pending.partial`) are left out, so each is
+ * owed once, whatever has changed since.
  */
 export const oweRuns = async (
   options: OweOptions,
@@ -55,7 +55,7 @@ export const oweRuns = async (
   { revision, position, decided }: TransitionEntry,
 ): Promise<OwedFact[]> => {
   if (decided === undefined) return []
-  // Later ones are owed what stands before when they are heard of, in its order (`owe-past.ts`).
+  // // Later ones are owed the earlier events once they are known, in their order (`owe-past.ts`).
   const isHeard = (row: AutomationRow): boolean => row.activatedPosition <= pending.progress.automations
   const look = new EntryLook(new ActiveAutomations(options.tables), options, isHeard)
   const isOwed = (runId: string): boolean => pending.partial.has(runId)
@@ -67,7 +67,7 @@ export const oweRuns = async (
 }
 
 /**
- * Runs of one event of a transition stream, for the automations that `look` knows, without those that are owed.
+ * Runs of one event of a transition stream, for the automations that `look` knows, without owed ones.
  * @param added runs by automation that are to be owed together, counted on
  */
 export const owedForEntry = async (
@@ -95,7 +95,7 @@ export const owedForEntry = async (
   return owed
 }
 
-/** What events of tasks and records lead to; most concern no automation, and are not decoded. */
+/** Runs of events of tasks and records; most concern no automation, and are not decoded. */
 export const oweHeard = async (
   options: OweOptions,
   pending: PendingRuns,
@@ -113,8 +113,8 @@ export const oweHeard = async (
 }
 
 /**
- * The same of events of tasks and records, in the order of the log; automations may have led to them themselves. They are
- * judged on what they left of their subject, whatever became of it since.
+ * The same for events of tasks and records, in the order of the log; automations may have caused them themselves. They
+ * are judged on the state that they left, whatever became of it since.
  */
 export const oweLogRuns = async (
   options: OweOptions,
@@ -165,7 +165,7 @@ const owedFor = async (
   return owed
 }
 
-/** The event of an automation that a decision is. */
+/** The event of an automation for a decision. */
 export const triggerOf = (decision: Decision): RunTrigger => {
   const { _id: sourceId, organizationId, trackerId, point } = decision
   const subject = { type: 'tracker', id: trackerId } as const
@@ -201,14 +201,14 @@ const skipReason = (
   return undefined
 }
 
-/** How old an event was when it was logged; what an edit decided is as old as the point that it decided on. */
+/** Age of an event when it was logged; a decision of an edit is as old as the point that it decided on. */
 const ageMs = (decision: Decision, loggedAt: number): number => {
   const { at } = triggerOf(decision)
   const isFromEdit = decision.kind === 'transition' && decision.cause === 'geofence'
   return loggedAt - (isFromEdit ? Math.min(at, decision.point.recordedAt) : at)
 }
 
-/** Looks things up once for all that is owed together. */
+/** Looks things up once for all runs that are owed together. */
 export class EntryLook {
   private readonly active: ActiveAutomations
   private readonly counts: (row: AutomationRow) => boolean
@@ -216,7 +216,7 @@ export class EntryLook {
   private readonly editors = new Map<string, Promise<UserCaller | undefined>>()
   private readonly directory: Directory
 
-  /** @param counts which of the active automations are looked at */
+  /** @param counts selects the active automations that are looked at */
   constructor(
     active: ActiveAutomations,
     { directory }: OweOptions,
@@ -237,7 +237,7 @@ export class EntryLook {
     }
   }
 
-  /** A decision about a tracker, with what it refers to as it is now. */
+  /** A decision about a tracker, with the present state of the records that it refers to. */
   see(trigger: RunTrigger, loggedAt: number): Promise<EventSeen> {
     return seeEvent(this.directory, trigger, loggedAt)
   }
@@ -265,7 +265,7 @@ export class EntryLook {
   }
 }
 
-/** The group of a geofence event was what the automation was found by; further rules need the data of the event. */
+/** The automation was found by the group of a geofence event; further rules need the data of the event. */
 const matches = async (
   { rules }: AutomationRow,
   trigger: RunTrigger,

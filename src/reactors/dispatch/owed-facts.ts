@@ -14,7 +14,7 @@ export interface OwedFact {
   bytes: number
 }
 
-/** Puts what several events owe into facts that an append takes; an event is cut only where it is too much for one. */
+/** Packs the runs owed by several events into facts that fit an append; only an event too large for one is cut. */
 export class OwedFacts {
   private readonly facts: OwedFact[] = []
   private readonly source: Pick<RunsOwed, 'source' | 'owedAt'>
@@ -29,7 +29,7 @@ export class OwedFacts {
     this.sequence = firstSequence
   }
 
-  /** @param sourceAt of the event, which comes after those before */
+  /** @param sourceAt place of the event, which comes after those before */
   add(sourceAt: number, owed: readonly Owed[]): void {
     const runs = owed.reduce((sum, one) => sum + one.runs.length, 0)
     const bytes = owed.reduce((sum, one) => sum + bytesOf(one), 0)
@@ -62,7 +62,7 @@ export class OwedFacts {
   }
 }
 
-/** Whom these owe runs: organizations by automation. */
+/** Automations that these facts owe runs to: organizations by automation. */
 export const automationsOf = (facts: readonly OwedFact[]): Map<string, string> => {
   const found = new Map<string, string>()
   for (const { fact } of facts)

@@ -3,19 +3,19 @@ import type { RunTrigger } from '../../features/automations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 
-/** A run that is owed and not paid. */
+/** An owed and unpaid run. */
 export interface Run {
   runId: string
   automationId: string
   sequence: number
   trigger: RunTrigger
-  /** When it was owed, ms since the epoch. */
+  /** Time at which it was owed, ms since the epoch. */
   owedAt: number
   /** Failed attempts so far. */
   attempts: number
-  /** When the next attempt is due, in steady time; 0 for at once. */
+  /** Due time of the next attempt, in steady time; 0 for at once. */
   dueAt: number
-  /** How long the next attempt was put off, ms. */
+  /** Delay of the next attempt, ms. */
   delayMs: number
   /** Later runs no longer wait for this one. */
   alone: boolean
@@ -23,7 +23,7 @@ export interface Run {
   stored: boolean
 }
 
-/** State that survives a restart: one row for each run that is owed and not paid, in the scope of its partition. */
+/** State that survives a restart: one row for each owed and unpaid run, in the scope of its partition. */
 export const OWED_RUNS: TableDeclaration = {
   name: 'dispatch-run',
   version: 2,
@@ -35,7 +35,7 @@ export const OWED_RUNS: TableDeclaration = {
 export const dispatcherOf = (partition: number): string => `dispatcher-${partition}`
 
 const COMMIT_ROWS_MAX = 2_000
-/** Stores that may be skipped when only the position up to which automations were heard has moved. */
+/** Stores that may be skipped when only the position up to which automations were read has moved. */
 const STORES_SKIPPED_MAX = 60
 
 interface Change {
@@ -51,7 +51,7 @@ export class OwedRows {
   private readonly scope: string
   private owned: OwnedCheckpoint | undefined
   private changes = new Map<string, Change>()
-  /** On their way to the table. */
+  /** Changes on their way to the table. */
   private leaving: Changes = new Map()
   private storing: Promise<void> = Promise.resolve()
   private skipped = 0
@@ -65,7 +65,7 @@ export class OwedRows {
     return this.changes.size
   }
 
-  /** Makes this process the owner; answers where the partition's dispatcher stands. */
+  /** Makes this process the owner; answers the checkpoint of the partition's dispatcher. */
   async take(): Promise<Checkpoint | undefined> {
     this.owned = await OwnedCheckpoint.take(this.tables, this.scope)
     return this.owned.reached
@@ -88,7 +88,7 @@ export class OwedRows {
     for await (const { row } of this.tables.scan(OWED_RUNS.name, this.scope)) yield runOf(row)
   }
 
-  /** These runs as they are, changes counted; those that are over are left out. */
+  /** The present state of these runs, with unstored changes; ended ones are left out. */
   async get(runIds: readonly string[]): Promise<Run[]> {
     const asked = runIds.filter((runId) => this.changeOf(runId) === undefined)
     const rows = asked.length === 0 ? [] : await this.tables.getMany(OWED_RUNS.name, this.scope, asked)
@@ -103,13 +103,13 @@ export class OwedRows {
     return { runs: this.current(runs, (run) => !run.alone), last: runs.length < limit }
   }
 
-  /** Runs that go on alone, by when they are due. */
+  /** Runs that go on alone, by due time. */
   async alone(automationId: string, limit: number): Promise<{ runs: Run[]; last: boolean }> {
     const runs = await this.range('dueKey', keyOf(automationId, 0), keyEnd(automationId), limit)
     return { runs: this.current(runs, (run) => run.alone), last: runs.length < limit }
   }
 
-  /** Stores what changed, then the checkpoint. One store at a time; the next one stores the rest of a failed one. */
+  /** Stores the changes, then the checkpoint. One store at a time; the next one stores the rest of a failed one. */
   store(at: () => Checkpoint): Promise<void> {
     this.storing = this.storing.catch(() => undefined).then(() => this.commit(at()))
     return this.storing
@@ -119,7 +119,7 @@ export class OwedRows {
     return this.changes.get(runId) ?? this.leaving.get(runId)
   }
 
-  /** Rows that were read, as their runs are now. */
+  /** The rows read, with the present state of their runs. */
   private current(read: readonly Run[], isWanted: (run: Run) => boolean): Run[] {
     return read.flatMap((row) => {
       const change = this.changeOf(row.runId)
@@ -154,7 +154,7 @@ export class OwedRows {
     }
   }
 
-  /** Nothing moved but, perhaps, the positions up to which the log was heard, which move with every point. */
+  /** Nothing moved but, perhaps, the positions up to which the log was read, which move with every point. */
   private isHeardAlone(at: Checkpoint): boolean {
     const stored = this.owned?.at
     return (

@@ -30,7 +30,7 @@ export interface OwnedPartition {
   rates: SubjectRates
   /** Runs from this sequence on were owed by this owner: nobody else can have attempted them. */
   ownSequence: number
-  /** Position of the last transition that was looked at here; undefined before the first. */
+  /** Position of the last transition looked at here; undefined before the first. */
   lookedAt: number | undefined
   /** Owed runs get their sequence in turn: one event at a time, whatever its source. */
   turn: Promise<unknown>
@@ -48,8 +48,8 @@ export interface TakeOptions {
 export const CHANGES_MAX = 5_000
 
 /**
- * Takes a partition over: fences the owner before off, then reads what is owed from the table and what the stream tells
- * after the table's checkpoint (all of it, where the table was lost).
+ * Takes a partition over: fences off the previous owner, then reads the owed runs from the table and the stream's
+ * events after the table's checkpoint (all of them, where the table was lost).
  */
 export const takePartition = async (options: TakeOptions, partition: number): Promise<OwnedPartition> => {
   const { log, tables, clock, time, onFailure } = options
@@ -63,7 +63,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     pending.standAt({ automations: head, log: head })
   }
   await replayTail(log, pending, stream.head)
-  // No run is known and some may have been: beyond what the stream's events can have counted.
+  // // No run is known and there may have been some: start beyond the number that the stream's events can have counted.
   if (pending.progress.sequence === 1 && stream.head > 0)
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()
@@ -80,7 +80,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
   }
 }
 
-/** Whether no attempt of the run can have begun: one that did leaves a time when the run is due again, or ends it. */
+/** Whether no attempt of the run can have begun: one that did leaves a due time for the run, or ends it. */
 export const isFirstAttempt = (
   { ownSequence }: Pick<OwnedPartition, 'ownSequence'>,
   { sequence, attempts, dueAt, alone }: Run,
@@ -95,7 +95,7 @@ const replayTail = async (log: EventLog, pending: PendingRuns, head: number): Pr
   }
 }
 
-/** The runs that an event speaks of, by automation. */
+/** The runs named by an event, by automation. */
 const concerned = ({ type, data }: Fact): Map<string, string[]> => {
   const named =
     type === RUNS_SKIPPED
@@ -119,7 +119,7 @@ const skipFact = (
   runs: RunsSkipped['runs'],
 ): Fact<string, RunsSkipped> => ({ type: RUNS_SKIPPED, data: { automationId, organizationId, reason, runs } })
 
-/** Ends every run of an automation that is not under way, also those in the table only; answers how many. @throws StreamLost */
+/** Ends every run of an automation not under way, also those in the table only; answers the number. @throws StreamLost */
 export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId: string): Promise<number> => {
   let skipped = 0
   for (;;) {
@@ -148,9 +148,9 @@ const fetchPage = async (pending: PendingRuns, automationId: string): Promise<bo
 }
 
 /**
- * Truncates what a partition's stream has from before `before` (ms since the epoch) and no restart needs: nothing after
- * the stored checkpoint and what the log of runs has (`listedThrough`), and not before the stream says again up to where
- * the source is owed and how far runs are counted.
+ * Truncates the events of a partition's stream from before `before` (ms since the epoch) that no restart needs: nothing
+ * after the stored checkpoint and the state of the log of runs (`listedThrough`), and not before the stream states
+ * again up to where the source is owed and how far runs are counted.
  */
 export const sweepRuns = async (
   log: EventLog,

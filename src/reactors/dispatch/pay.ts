@@ -23,7 +23,7 @@ import {
   type Waiting,
 } from './sender.ts'
 
-/** `gone`: what it does can never be done again; `failing`: five days of nothing but failures. */
+/** `gone`: its action can never succeed again; `failing`: five days of nothing but failures. */
 export type EndReason = 'gone' | 'failing'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'dead' | 'skipped'
@@ -34,23 +34,23 @@ export interface PayOptions extends AttemptOptions {
   /** Deactivates an automation whose receiver is gone or has failed for days; false when it was changed meanwhile. */
   deactivate: (automation: AutomationRow, reason: EndReason) => Promise<boolean>
   onDelivery: (outcome: DeliveryOutcome, count: number) => void
-  /** By which runs and probes are due. */
+  /** Clock by which runs and probes are due. */
   time: SteadyTime
-  /** Attempts under way that call somebody outside; beyond it an automation has one at a time. Default 1,024. */
+  /** Attempts under way that call an outside server; beyond it an automation has one at a time. Default 1,024. */
   outsideMax?: number
 }
 
-/** The automation as it is when attempts begin that share the look-up. */
+/** The automation at the beginning of attempts that share the lookup. */
 type Finding = Promise<AutomationRow | undefined>
 
-/** After a failure of our own (an engine is down): no attempt is used up. */
+/** After a failure of the service's own (an engine is down): no attempt is used up. */
 const OWN_RETRY_MS = 1_000
-/** Timers of a day are fine, those of a month are not: the platform would fire them at once. */
+/** Timers of a day work, those of a month do not: the platform would fire them at once. */
 const SLEEP_MAX_MS = 3_600_000
 
 /**
- * Pays what partitions owe. Each automation has its own place in the line, its own bound on what is under way, and its
- * own health: a receiver that fails is probed, one that is slow gets fewer attempts at once, and none delays another.
+ * Pays what partitions owe. Each automation has its own place in the line, its own bound on attempts under way, and its
+ * own health: a failing receiver is probed, a slow one gets fewer attempts at once, and none delays another.
  */
 export class PayRuns {
   private readonly options: PayOptions
@@ -72,21 +72,21 @@ export class PayRuns {
     for (const { automationId, organizationId } of owned.pending.all()) this.wake(automationId, organizationId)
   }
 
-  /** Begins nothing more for a partition; resolves when what is under way for it is recorded, at the latest after `limitMs`. */
+  /** Starts nothing more for a partition; resolves when its attempts under way are recorded, at the latest after `limitMs`. */
   async restPartition(partition: number, limitMs: number): Promise<void> {
     const owned = this.owned.get(partition)
     this.owned.delete(partition)
     if (owned !== undefined) await this.attempts.get(owned)?.empty(this.options.clock, limitMs)
   }
 
-  /** Lets a partition go, and what was known of automations that have nothing here then; what is under way is not recorded. */
+  /** Releases a partition, and automations without runs here; attempts under way are not recorded. */
   detach(partition: number): void {
     this.owned.get(partition)?.stream.close()
     this.owned.delete(partition)
     for (const sender of this.senders.values()) if (sender.isKnown) this.rest(sender)
   }
 
-  /** Begins nothing more; resolves when all that is under way is recorded, at the latest after `limitMs`. */
+  /** Starts nothing more; resolves when all attempts under way are recorded, at the latest after `limitMs`. */
   drain(limitMs: number): Promise<void> {
     this.isDraining = true
     for (const sender of this.senders.values()) sender.cancelTimer?.()
@@ -98,7 +98,7 @@ export class PayRuns {
     this.pump(this.senderOf(automationId, organizationId))
   }
 
-  /** The automation was edited, and has this version now: what failed before does not count any more. */
+  /** The automation was edited, and has this version now: earlier failures no longer count. */
   renew(automationId: string, organizationId: string, version: number): void {
     const sender = this.senderOf(automationId, organizationId)
     sender.version = version
@@ -107,7 +107,7 @@ export class PayRuns {
     this.pump(sender)
   }
 
-  /** Runs of an automation that are owed and not paid, over all partitions of this process. */
+  /** Number of owed and unpaid runs of an automation, over all partitions of this process. */
   waiting(automationId: string): number {
     return [...this.owned.values()].reduce((count, { pending }) => count + pending.count(automationId), 0)
   }
@@ -117,13 +117,13 @@ export class PayRuns {
     return this.places.size
   }
 
-  /** Something is being read that more attempts may follow from. */
+  /** A read is under way that may lead to more attempts. */
   get isReading(): boolean {
     const backlogs = [...this.owned.values()].flatMap(({ pending }) => pending.all())
     return backlogs.some(({ reading }) => reading) || [...this.senders.values()].some(({ isKnown }) => !isKnown)
   }
 
-  /** The automation is not active any more: what is left of it is skipped. */
+  /** The automation is no longer active: its remaining runs are skipped. */
   async skipAll(automationId: string, only?: OwnedPartition): Promise<void> {
     for (const owned of only === undefined ? [...this.owned.values()] : [only]) {
       this.options.onDelivery('skipped', await skipRuns(owned, automationId))
@@ -153,7 +153,7 @@ export class PayRuns {
     )
   }
 
-  /** Starts what may be started now, once for all that ends or comes in the same turn of the event loop. */
+  /** Starts everything possible, once for all that ends or comes in the same turn of the event loop. */
   private pump(sender: Sender): void {
     if (sender.isWoken) return
     sender.isWoken = true
@@ -163,7 +163,7 @@ export class PayRuns {
     })
   }
 
-  /** Starts all that may be started now, and sets the timer for what is due later. */
+  /** Starts everything possible, and sets the timer for later runs. */
   private start(sender: Sender): void {
     if (!sender.isKnown || sender.isSkipping || this.isDraining) return
     const now = this.options.time.now()
@@ -195,7 +195,7 @@ export class PayRuns {
     )
   }
 
-  /** Nothing is due: sleeps until something is, or forgets an automation that has nothing left. */
+  /** Nothing is due: sleeps until something is, or forgets an automation without remaining runs. */
   private rest(sender: Sender): void {
     const dueAt = nextDueAt(backlogsOf(this.owned.values(), sender.automationId))
     if (dueAt !== undefined) this.wakeAt(sender, dueAt)
@@ -249,7 +249,7 @@ export class PayRuns {
     this.options.onDelivery(outcome, 1)
   }
 
-  /** Learns from how an attempt went; answers why the automation ends with it, if it does. */
+  /** Learns from the outcome of an attempt; answers the reason if it ends the automation. */
   private learn(sender: Sender, { outcome, attempt, isOutside }: Attempted, isProbe: boolean): EndReason | undefined {
     this.places.note(sender, isOutside)
     sender.limit = limitAfter(sender.limit, attempt.durationMs, isOutside)
@@ -262,7 +262,7 @@ export class PayRuns {
     return isGivenUp(sender.health, now) ? 'failing' : undefined
   }
 
-  /** Deactivates an automation and skips what it has left; where that fails, its next failure tries again. */
+  /** Deactivates an automation and skips its remaining runs; where that fails, its next failure tries again. */
   private async end(sender: Sender, automation: AutomationRow, reason: EndReason): Promise<void> {
     const { organizationId, automationId } = sender
     const { logger, health, deactivate } = this.options

@@ -25,10 +25,10 @@ import {
 import type { OwedRows, Run } from './owed-rows.ts'
 import type { SteadyTime } from './retry-schedule.ts'
 
-/** Where a run stands before its first attempt. */
+/** State of a run before its first attempt. */
 const FRESH = { attempts: 0, dueAt: 0, delayMs: 0, alone: false }
 
-/** How far a partition has come, as its checkpoint keeps it. */
+/** Progress of a partition, as its checkpoint keeps it. */
 interface Progress {
   /** Revision in `automation-runs-<partition>`. */
   runs: number
@@ -36,32 +36,32 @@ interface Progress {
   source: number
   /** Sequence of the next run. */
   sequence: number
-  /** Position up to which the events of automations were heard. */
+  /** Position up to which the events of automations were read. */
   automations: number
-  /** Position up to which what happens to tasks and records is owed. */
+  /** Position up to which events of tasks and records are owed. */
   log: number
 }
 
 /**
- * What one partition owes and has not paid: the fold of its stream. Every event sets, none adds, so telling the tail of
- * the stream again changes nothing. The oldest runs of each automation are in memory; every run is a row in the table
- * once it was stored, and what is in the table only is read back in order.
+ * Owed and unpaid runs of one partition: the fold of its stream. Every event sets, none adds, so replaying the tail of
+ * the stream changes nothing. The oldest runs of each automation are in memory; every run is a row in the table once it
+ * was stored, and runs in the table only are read back in order.
  */
 export class PendingRuns {
   readonly partition: number
   /** Runs that a source event owed before all of it was owed. */
   readonly partial = new Set<string>()
-  /** The same of an event of a task or record. */
+  /** The same for an event of a task or record. */
   readonly partialLog = new Set<string>()
-  /** Where that event stands; undefined where none was cut short. */
+  /** Position of that event; undefined where none was cut short. */
   cutAt: number | undefined
   cutLogAt: number | undefined
   readonly rows: OwedRows
   private readonly at: Progress = { runs: -1, source: -1, sequence: 1, automations: -1, log: -1 }
-  /** As `at` was when no source event was owed in part. */
+  /** `at` when no source event was partly owed. */
   private storable: Progress = { ...this.at }
   private readonly backlogs = new Map<string, Backlog>()
-  /** Before, a run that the stream tells of may have its row already, ahead of the checkpoint. */
+  /** Before, a run in the stream may have its row already, ahead of the checkpoint. */
   private isRecalled = false
   private readonly time: SteadyTime
 
@@ -88,7 +88,7 @@ export class PendingRuns {
     return backlog === undefined ? 0 : countOf(backlog)
   }
 
-  /** Sets where the partition stands, as a checkpoint says. */
+  /** Sets the progress of the partition, from a checkpoint. */
   standAt(progress: Checkpoint | Partial<Progress>): void {
     Object.assign(this.at, progress)
     this.noteStorable()
@@ -104,7 +104,7 @@ export class PendingRuns {
     this.noteStorable()
   }
 
-  /** What happened to tasks and records up to this position is owed. */
+  /** Events of tasks and records up to this position are owed. */
   heardLog(position: number): void {
     this.at.log = position
     if (position >= (this.cutLogAt ?? position)) {
@@ -144,7 +144,7 @@ export class PendingRuns {
     this.noteStorable()
   }
 
-  /** Takes these runs into memory, out of their order: for ending them, or for an event that came again. */
+  /** Takes these runs into memory, out of their order: to end them, or for a repeated event. */
   async fetch(runIds: readonly string[], automationId: string): Promise<void> {
     const order = this.backlogs.get(automationId)?.order
     const missing = runIds.filter((runId) => order?.has(runId) !== true)
@@ -162,7 +162,7 @@ export class PendingRuns {
     if (backlog.reading || !hasRoom(backlog)) return false
     backlog.reading = true
     try {
-      // What comes while rows are stored and read may not be among them: it stays counted, and is read the next time.
+      // // Runs that come while rows are stored and read may be missing: they stay counted, and are read the next time.
       const { inOrderStored, aloneStored } = backlog
       await this.store()
       if (wantsInOrder(backlog)) await this.refillInOrder(backlog, inOrderStored)

@@ -2,14 +2,14 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 import { jittered } from './retry-schedule.ts'
 
-/** How the receiver of an automation has been doing. */
+/** Recent health of an automation's receiver. */
 export interface ReceiverHealth {
   failuresInRow: number
-  /** When the first of the failures in a row was, in steady time. */
+  /** Time of the first of the failures in a row, in steady time. */
   failingSince?: number
-  /** Probes since the receiver is held to be down. */
+  /** Probes since the receiver counts as down. */
   probes: number
-  /** Only while held to be down: when the next probe may go, in steady time, and how long that was put off. */
+  /** Only while it counts as down: time of the next probe, in steady time, and its delay. */
   probeAt?: number
   probeDelayMs?: number
 }
@@ -23,7 +23,7 @@ const PROBE_DELAY_MS = 5_000
 
 export const isProbing = (health: ReceiverHealth): boolean => health.probeAt !== undefined
 
-/** The health as another process may have stored it, which had its own steady time: nothing is put off for longer than it was. */
+/** The health as another process may have stored it, with its own steady time: no delay becomes longer than it was. */
 export const recalled = (health: ReceiverHealth, now: number): ReceiverHealth => {
   const { failingSince, probeAt, probeDelayMs = PROBE_DELAY_MS } = health
   return {
@@ -39,7 +39,7 @@ export const isGivenUp = (health: ReceiverHealth, now: number): boolean =>
   health.failingSince !== undefined &&
   now - health.failingSince >= FAILING_MAX_MS
 
-/** A run that no attempt could help, as where its event names no address, counts, but holds up no other run. */
+/** A run that no attempt could help, such as one whose event names no address, counts, but holds up no other run. */
 export const healthAfter = (
   health: ReceiverHealth,
   outcome: { kind: string; ends?: string },
@@ -54,8 +54,8 @@ export const healthAfter = (
 }
 
 /**
- * The health after one more failure. A probe that fails moves the next one by the next delay of the schedule, of which
- * the last repeats; what else was still under way moves nothing.
+ * The health after one more failure. A failed probe delays the next one by the next delay of the schedule, of which the
+ * last repeats; other attempts still under way change nothing.
  */
 const afterFailure = (
   failed: ReceiverHealth,
@@ -70,7 +70,7 @@ const afterFailure = (
   return { ...failed, probes: failed.probes + 1, probeAt: at + probeDelayMs, probeDelayMs }
 }
 
-/** How receivers were doing, by automation, so that a restart does not press one that is down. */
+/** Health of receivers by automation, so that a restart does not press one that is down. */
 export const RECEIVER_HEALTH: TableDeclaration = { name: 'dispatch-health', version: 1, lives: 'row' }
 
 /** Keeps the health of receivers; changes are stored together, every few seconds. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../../kernel/clock.ts'
 
 /**
- * The time by which runs are due: the clock's when the process begins, from then on what has really passed. Nobody sets
- * it, so a step of the clock neither delays what is due nor hurries it.
+ * The time by which runs are due: the clock's when the process begins, from then on the time really elapsed. It cannot
+ * be set, so a step of the clock neither delays due runs nor hurries them.
  */
 export class SteadyTime {
   private readonly clock: Clock
@@ -17,26 +17,26 @@ export class SteadyTime {
     return Math.round(this.startedAt + this.clock.monotonic())
   }
 
-  /** When something is due that was put off by `delayMs` until `dueAt` of a clock that may have been set since. */
+  /** Due time of something that was delayed by `delayMs` until `dueAt` of a clock that may have been set since. */
   dueAt(dueAt: number, delayMs: number): number {
     return this.now() + Math.min(Math.max(dueAt - this.clock.now(), 0), delayMs)
   }
 
-  /** The same of a time that another process may have noted by its own steady time. */
+  /** The same for a time that another process may have noted by its own steady time. */
   atMostIn(delayMs: number, dueAt: number): number {
     return Math.min(dueAt, this.now() + delayMs)
   }
 }
 
-/** Failed attempts of a run that the next one of its tracker waits for. */
+/** Failed attempts of a run for which the next one of its subject waits. */
 export const ATTEMPTS_IN_ORDER = 3
-/** The longest that a receiver may put off its next attempt. */
+/** Longest delay of its next attempt that a receiver may request. */
 export const RETRY_AFTER_MAX_MS = 24 * 3_600_000
 const JITTER = 0.2
 
 /**
- * How long after its `failures`-th failed attempt (from 1) a run is tried again, ±20 %; undefined: no attempt is left.
- * The jitter follows from the run, so it is the same wherever it is computed.
+ * Delay after the `failures`-th failed attempt (from 1) of a run, ±20 %; undefined: no attempt is left. The jitter is
+ * derived from the run, so it is the same wherever it is computed.
  */
 export const retryDelayMs = (scheduleMs: readonly number[], failures: number, runId: string): number | undefined => {
   const delayMs = scheduleMs[failures - 1]
@@ -47,7 +47,7 @@ export const retryDelayMs = (scheduleMs: readonly number[], failures: number, ru
 export const jittered = (delayMs: number, seed: string): number =>
   Math.round(delayMs * (1 - JITTER + 2 * JITTER * fraction(seed)))
 
-/** What a Retry-After header asks for, in ms from `now` and at most a day; undefined when it says nothing readable (RFC 9110, 10.2.3). */
+/** Delay of a Retry-After header, in ms from `now` and at most a day; undefined when it is not readable (RFC 9110, 10.2.3). */
 export const retryAfterMs = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined
   const asked = /^\s*\d{1,10}\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now

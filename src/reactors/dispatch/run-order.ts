@@ -1,7 +1,7 @@
 import { ATTEMPTS_IN_ORDER } from './retry-schedule.ts'
 import type { Run } from './owed-rows.ts'
 
-/** What a failed or given back attempt leaves of a run. */
+/** State of a run after a failed or returned attempt. */
 export interface Standing {
   attempts: number
   dueAt: number
@@ -9,9 +9,9 @@ export interface Standing {
 }
 
 /**
- * The order in which runs of one automation and one partition may be attempted. Runs of one subject queue up: only
- * the first may be attempted, until it is over or has failed three times; then it leaves the queue and goes on alone.
- * Among what is due, the oldest comes first.
+ * The order in which runs of one automation and one partition may be attempted. Runs of one subject queue up: only the
+ * first may be attempted, until it has ended or has failed three times; then it leaves the queue and goes on alone. Of
+ * the due runs, the oldest comes first.
  */
 export class RunOrder {
   private readonly byId = new Map<string, Run>()
@@ -45,7 +45,7 @@ export class RunOrder {
     return this.byId.get(runId)
   }
 
-  /** Adds a run behind those of its subject. Runs that keep their order are added by rising sequence. */
+  /** Adds a run after those of its subject. Runs that keep their order are added by rising sequence. */
   add(run: Run): void {
     if (this.byId.has(run.runId)) return
     this.byId.set(run.runId, run)
@@ -80,12 +80,12 @@ export class RunOrder {
     return run
   }
 
-  /** When something is due next, of what is not due yet. */
+  /** Due time of the next run that is not due yet. */
   nextDueAt(): number | undefined {
     return this.ready.size > 0 ? 0 : this.waiting.peek()?.dueAt
   }
 
-  /** The run is over; the next one of its subject may go. */
+  /** The run has ended; the next one of its subject may go. */
   end(runId: string): Run | undefined {
     const run = this.forget(runId)
     if (run !== undefined && !run.alone) this.leaveQueue(run)
@@ -107,13 +107,13 @@ export class RunOrder {
     return run
   }
 
-  /** Lets the waiting runs that go on alone out of memory, all but the `keep` that are due first; answers when the first of them is due. */
+  /** Drops the waiting runs that go on alone from memory, all but the `keep` that are due first; answers when the first of them is due. */
   dropAlone(keep: number): number | undefined {
     const first = [...this.waiting].filter((run) => run.alone).sort((a, b) => a.dueAt - b.dueAt)[keep]
     return first === undefined ? undefined : this.dropAloneFrom(first.dueAt)
   }
 
-  /** Lets the waiting runs that go on alone and are due at that time or later out of memory; answers when the first of them is due. */
+  /** Drops the waiting runs that go on alone and are due at that time or later from memory; answers when the first of them is due. */
   dropAloneFrom(dueAt: number): number | undefined {
     const dropped = [...this.waiting].filter((run) => run.alone && run.dueAt >= dueAt)
     if (dropped.length === 0) return undefined
@@ -137,7 +137,7 @@ export class RunOrder {
     return run
   }
 
-  /** From under way, or from the heaps where it waits. */
+  /** Removes it from those under way, or from the heaps where it waits. */
   private takeOut(run: Run): void {
     if (this.underWay.delete(run.runId)) return
     if (!this.waiting.remove(run)) this.ready.remove(run)
@@ -193,7 +193,7 @@ class Heap<Item> {
     return true
   }
 
-  /** Takes out every item that `keep` refuses. */
+  /** Removes every item that `keep` refuses. */
   filter(keep: (item: Item) => boolean): void {
     const kept = this.items.filter(keep)
     this.items = []
@@ -217,7 +217,7 @@ class Heap<Item> {
     items[at] = item
   }
 
-  /** The same of one that belongs there or below. */
+  /** The same for one that belongs there or below. */
   private sink(item: Item, from: number): void {
     const { items, before } = this
     let at = from

@@ -55,7 +55,7 @@ export class RunsStream {
     })
   }
 
-  /** Takes the partition over: an owner before fails at its next append. */
+  /** Takes the partition over: a previous owner fails at its next append. */
   static async take(options: RunsStreamOptions): Promise<RunsStream> {
     const { log, clock, partition } = options
     const taken = eventOf({ type: RUNS_TAKEN, data: {} }, idSource(clock.now()).next())
@@ -68,15 +68,15 @@ export class RunsStream {
   }
 
   /**
-   * Resolves when the fact is durable and has been told.
-   * @param bytes of its data at most, where that is known
+   * Resolves when the fact is durable and `onAppended` was called.
+   * @param bytes maximum of its data, where known
    * @throws StreamLost
    */
   append(fact: Fact, bytes = sizeOf(fact)): Promise<void> {
     return new Promise((resolve, reject) => this.stream.push({ fact, resolve, reject }, bytes))
   }
 
-  /** Everything that still waits fails. */
+  /** All waiting facts fail. */
   close(): void {
     this.stream.close()
   }
@@ -90,10 +90,10 @@ const eventOf = (fact: Fact, id: string): NewEvent => ({
   metadata: { actor: 'reactor:dispatch' },
 })
 
-/** Bytes of a fact at most, near enough for cutting batches: an attempt's size is bounded, and encoding each alone would double its cost. */
+/** Maximum of a fact's bytes, near enough to cut batches: an attempt's size is bounded; encoding each would double its cost. */
 const sizeOf = ({ type, data }: Fact): number => (type === ATTEMPTS_MADE ? ATTEMPT_BYTES : encodeJson(data).length)
 
-/** Attempts that follow each other become one event. */
+/** Consecutive attempts become one event. */
 const merged = (facts: readonly Fact[]): Fact[] => {
   const out: Fact[] = []
   let attempts: AttemptMade[] | undefined

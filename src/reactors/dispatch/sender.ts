@@ -5,7 +5,7 @@ import type { OwnedPartition } from './partition.ts'
 import { HEALTHY, type ReceiverHealth } from './receiver-health.ts'
 import type { Run } from './owed-rows.ts'
 
-/** What one automation has under way, over all partitions of this process. */
+/** Work of one automation under way, over all partitions of this process. */
 export interface Sender {
   automationId: string
   organizationId: string
@@ -13,12 +13,12 @@ export interface Sender {
   /** Its health was read; nothing is sent before. */
   isKnown: boolean
   underWay: number
-  /** Attempts that may be under way at once; grows with fast answers, falls with slow ones. */
+  /** Concurrent attempts; grows with fast answers, falls with slow ones. */
   limit: number
   isSkipping: boolean
-  /** What is due will be looked at before this turn of the event loop ends. */
+  /** Due runs are looked at before this turn of the event loop ends. */
   isWoken: boolean
-  /** The version that the automation is known to have at least. */
+  /** Lower bound of the automation's version. */
   version: number
   cancelTimer: (() => void) | undefined
 }
@@ -56,7 +56,7 @@ export interface Due {
   run: Run
 }
 
-/** Nothing of the automation is begun while this work lasts. */
+/** No attempt of the automation begins during this work. */
 export const held = async (sender: Sender, work: () => Promise<void>): Promise<void> => {
   sender.isSkipping = true
   try {
@@ -66,7 +66,7 @@ export const held = async (sender: Sender, work: () => Promise<void>): Promise<v
   }
 }
 
-/** What waits of an automation in a partition. */
+/** Waiting runs of an automation in a partition. */
 export interface Waiting {
   owned: OwnedPartition
   backlog: Backlog
@@ -81,7 +81,7 @@ export const backlogsOf = (owned: Iterable<OwnedPartition>, automationId: string
   return waiting
 }
 
-/** Takes the run that was owed first among those that are due. */
+/** Takes the due run that was owed first. */
 export const takeOldest = (waiting: readonly Waiting[], now: number): Due | undefined => {
   let from: Waiting | undefined
   let oldest: Run | undefined
@@ -95,7 +95,7 @@ export const takeOldest = (waiting: readonly Waiting[], now: number): Due | unde
   return from === undefined || run === undefined ? undefined : { owned: from.owned, run }
 }
 
-/** When the next of those that wait in memory is due, ms since the epoch; undefined when none waits there. */
+/** Due time of the next run that waits in memory, ms since the epoch; undefined when none waits there. */
 export const nextDueAt = (waiting: readonly Waiting[]): number | undefined => {
   let next: number | undefined
   for (const { backlog } of waiting) {
@@ -105,9 +105,9 @@ export const nextDueAt = (waiting: readonly Waiting[]): number | undefined => {
   return next
 }
 
-/** Counts the attempts that are under way in this process, against a bound, and knows when none is left. */
+/** Counts the attempts under way in this process, against a bound, and reports when none is left. */
 export class UnderWay {
-  /** Those who want to begin more and may not. */
+  /** Senders that want to start more and may not. */
   readonly starved = new Set<Sender>()
   private readonly max: number
   private count = 0
@@ -150,11 +150,11 @@ const OUTSIDE_MAX = 1_024
 const INSIDE_MAX = 512
 const KNOWN = 10_000
 
-/** The places of attempts in this process: those that write here have their own, so that receivers that hang take none of them. */
+/** The places of attempts in this process: those that write here have their own, so that hanging receivers take none of them. */
 export class Places {
   private readonly outside: UnderWay
   private readonly inside = new UnderWay(INSIDE_MAX)
-  /** Whether the last attempt of an automation called somebody outside. */
+  /** Whether the last attempt of an automation called an outside server. */
   private readonly callOutside = new RecentMap<string, boolean>(KNOWN)
 
   constructor(outsideMax = OUTSIDE_MAX) {
@@ -166,7 +166,7 @@ export class Places {
     return this.outside.size + this.inside.size
   }
 
-  /** Those of an automation; one that is not known may call somebody outside. */
+  /** Places of an automation; an unknown one may call an outside server. */
   of({ automationId }: Sender): UnderWay {
     return this.callOutside.get(automationId) === false ? this.inside : this.outside
   }

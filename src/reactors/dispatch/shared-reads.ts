@@ -2,8 +2,8 @@ import { type TableStore, tablesWith } from '../../engines/table-store.ts'
 import type { Row } from '../../kernel/table.ts'
 
 /**
- * Asks once for all who want the same answer at the same time. The question leaves in a microtask of its own, after all
- * of them have asked: nobody gets an answer that is older than their question, and nothing is kept.
+ * Asks once for all simultaneous callers with the same question. It is sent in a microtask of its own, after all of
+ * them have asked: nobody gets an answer older than their question, and nothing is kept.
  */
 export class AskOnce<Answer> {
   private readonly waiting = new Map<string, Promise<Answer>>()
@@ -21,8 +21,8 @@ export class AskOnce<Answer> {
 }
 
 /**
- * The same tables, where those who read the same row at the same time share it: nobody may change it. All who ask for those
- * of one store share with each other.
+ * The same tables, with simultaneous reads of the same row shared: nobody may change it. All views of one store share
+ * with each other.
  */
 export const sharedReads = (tables: TableStore): TableStore => {
   const known = ofStores.get(tables) ?? sharing(tables)

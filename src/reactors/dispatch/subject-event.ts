@@ -24,7 +24,7 @@ export const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | 
   [ROUTING_RESULT.changed]: ['onRoutingResultFinished', 'onRoutingResultDispatched'],
 }
 
-/** Whether anything makes such an event: what happens to a tracker is decided from points, all else is in the log. */
+/** Whether any source makes such an event: events of trackers are decided from points, all others are in the log. */
 export const isFired = (event: AutomationEvent): boolean =>
   EVENT_DATA_TYPES[event] === 'locationHistory' || Object.values(EVENTS_OF).some((events) => events?.includes(event))
 
@@ -44,12 +44,12 @@ const anyOf = (
   return isActive === false ? further() : isActive.then((isKnown) => isKnown || further())
 }
 
-/** An event of a task or a record as automations take it. */
+/** An event of a task or a record, for automations. */
 export interface HeardEvent {
   event: RecordedEvent
-  /** What it is to automations: nothing, one event, or for a task that is made assigned two. */
+  /** Its events of automations: none, one, or two for a task that is made assigned. */
   triggers: readonly RunTrigger[]
-  /** What it left of its subject, and what was there before. */
+  /** State of its subject after it, and before. */
   after?: Row
   before?: Row
 }
@@ -102,10 +102,10 @@ const gainsPeople = (before: TaskValues | undefined, after: TaskValues): boolean
   return isNewTeam || after.assigneeIds.some((id) => !known.includes(id)) || before?.state === 'new'
 }
 
-/** Looks subjects up in their own streams: as they are now, or for what was deleted as it last was. */
+/** Looks subjects up in their own streams: in their present state, or the last one of a deleted subject. */
 export interface SubjectServices {
   rows: SubjectRows
-  /** A row of a table as it is now. */
+  /** The present row of a table. */
   row(table: string, organizationId: string, id: string): Promise<Row | undefined>
 }
 
@@ -116,7 +116,7 @@ const STREAMS = {
   tracker: 'tracker-',
 }
 
-/** A task, a record or a routing result as it is now, with what its event carries. */
+/** The present task, record or routing result, with the data of its event. */
 export const seeSubject = async (services: SubjectServices, trigger: RunTrigger): Promise<EventSeen> => {
   const { organizationId, subject, revision = 0, event } = trigger
   const isTask = subject.type === 'task'
@@ -131,7 +131,7 @@ export const seeSubject = async (services: SubjectServices, trigger: RunTrigger)
   )
 }
 
-/** The same as a row has it. */
+/** The same for a row. */
 export const subjectSeen = (
   services: SubjectServices,
   trigger: RunTrigger,
@@ -180,7 +180,7 @@ const recordSeen = (
   },
 })
 
-/** The names that fields of a type had, unless another field has them now. */
+/** The former names of a type's fields, unless another field has them now. */
 const formerNamesOf = (type: DataTypeRow | undefined): Pick<EventData, typeof FORMER_NAMES> => {
   const taken = new Set(type?.fields.map(({ name }) => name))
   const pairs = (type?.fields ?? []).flatMap(({ name, formerNames = [] }) =>
@@ -189,7 +189,7 @@ const formerNamesOf = (type: DataTypeRow | undefined): Pick<EventData, typeof FO
   return pairs.length === 0 ? {} : { [FORMER_NAMES]: new Map(pairs) }
 }
 
-/** What of a type an event carries. */
+/** Part of a type in an event. */
 const shownType = ({
   _id,
   organizationId,

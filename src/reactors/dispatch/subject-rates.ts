@@ -6,11 +6,11 @@ const KEPT_MAX = 50_000
 interface Window {
   beganMs: number
   runs: number
-  /** Position of the last event counted: one that is read again counts once. */
+  /** Position of the last event counted: a repeated one counts once. */
   position: number
 }
 
-/** How often automations run for the same subjects of a partition, by the times when their events were logged. */
+/** Rates of automations for the same subjects of a partition, by the times when their events were logged. */
 export class SubjectRates {
   private readonly windows = new Map<string, Window>()
 
@@ -28,7 +28,7 @@ export class SubjectRates {
     return window.runs <= SUBJECT_RUNS_MAX
   }
 
-  /** They stand in the order in which they began. */
+  /** Windows are in the order in which they began. */
   private forgetOld(nowMs: number): void {
     for (const [key, { beganMs }] of this.windows) {
       if (nowMs - beganMs < WINDOW_MS && this.windows.size < KEPT_MAX) return

@@ -6,26 +6,26 @@ import type { Row } from '../../kernel/table.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { rowAfter, type ResourceData } from '../../kit/commands/declared-event.ts'
 
-/** What an event left of its subject. */
+/** State of a subject after an event. */
 interface Left {
   revision: number
   row: Row
   bytes: number
-  /** What the event before left, where that was read lately too. */
+  /** State after the event before, if that was read lately too. */
   before?: Left
 }
 
-/** Bytes of the events whose rows are kept: room for some 8,000 runs that wait, as a row was read when its run was owed. */
+/** Bytes of the events whose rows are kept: room for some 8,000 waiting runs, as a row was read when its run was owed. */
 const KEPT_BYTES = 8 * 1024 * 1024
 const ROW_BYTES = 500
-/** Rows of larger events are read anew. */
+/** Rows of larger events are read again. */
 const KEPT_BYTES_MAX = 8 * 1024
 
 const weightOf = ({ bytes, before }: Left): number => bytes + (before?.bytes ?? 0)
 
 /**
- * Tasks and records as their own streams have them. An event that was read lately is not read again: what an event says
- * never changes, and whether it is still the last one is asked each time.
+ * Tasks and records according to their own streams. A recently read event is not read again: its data never changes,
+ * and whether it is still the last one is checked each time.
  */
 export class SubjectRows {
   private readonly log: Pick<EventLog, 'read' | 'head'>
@@ -35,7 +35,7 @@ export class SubjectRows {
     this.log = log
   }
 
-  /** What an event left that was read anyway. */
+  /** The row after an event that was read anyway. */
   note(event: RecordedEvent, data: ResourceData): Row {
     const { stream, revision } = event
     const row: Row = withoutInternal(withoutFiles(rowAfter(event, data)))
@@ -48,7 +48,7 @@ export class SubjectRows {
     return row
   }
 
-  /** As it is now; what was deleted as it last was. */
+  /** The present row; the last one of a deleted subject. */
   async now(stream: string, organizationId: string): Promise<Row | undefined> {
     const known = this.known.get(stream)
     if (known !== undefined && (await this.log.head(stream)) === known.revision) return ofOne(known.row, organizationId)
@@ -56,7 +56,7 @@ export class SubjectRows {
     return this.rowOf(event, organizationId)
   }
 
-  /** As it was after the event of that revision; undefined before the first. */
+  /** The row after the event of that revision; undefined before the first. */
   async at(stream: string, organizationId: string, revision: number): Promise<Row | undefined> {
     if (revision < 0) return undefined
     const known = this.known.get(stream)

@@ -32,7 +32,7 @@ const NOTICE_CHARS_MAX = 1_000
 
 export type ScheduledExportServices = ResourceServices & ExportSources & Pick<Services, 'clock' | 'logger'>
 
-/** Asks for the exports of configs that are due, each once: its id follows from config and due time. */
+/** Requests the exports of due configs, each once: its id is derived from config and due time. */
 export class ScheduledExports {
   private readonly services: ScheduledExportServices
   private readonly configs: ResourceWriter
@@ -68,7 +68,7 @@ export class ScheduledExports {
     })
   }
 
-  /** A config that cannot be served now waits for the next look, and keeps none of the others. */
+  /** A config that cannot be served now waits for the next look, and blocks none of the others. */
   private async askDue(): Promise<void> {
     const { tables, clock, logger } = this.services
     const range = { field: 'nextAt', to: clock.now() }
@@ -82,7 +82,7 @@ export class ScheduledExports {
       }
   }
 
-  /** Due times that passed while nobody looked are one export: its rows are those of now. */
+  /** Due times missed meanwhile are one export: its rows are the present ones. */
   private async ask(organizationId: string, id: string): Promise<void> {
     const now = this.services.clock.now()
     const { state } = await this.configs.load(id)
@@ -96,12 +96,12 @@ export class ScheduledExports {
     await this.configs.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
       ...others,
       ...(notice !== undefined && { notice }),
-      // A change of the schedule meanwhile has set when it is due.
+      // // A change of the schedule meanwhile has set the due time.
       ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
     }))
   }
 
-  /** Answers why there is none this time. @throws Failure rate_limited, overloaded, engine_down */
+  /** Answers the reason if there is none this time. @throws Failure rate_limited, overloaded, engine_down */
   private async request(
     organizationId: string,
     configId: string,

@@ -3,7 +3,7 @@ import type { EventLog } from '../../engines/event-log.ts'
 /** A row would have been written. */
 export class WouldWrite extends Error {}
 
-/** A log that everything can be read from and nothing is written to: the first append says that nothing stood against it. */
+/** A log for reading only: the first append reports that nothing prevented the write. */
 export const dryLog = (log: EventLog): EventLog =>
   new Proxy(log, {
     get: (target, name) => {

@@ -17,7 +17,7 @@ interface Named extends Row {
 
 export interface NamedVehicle {
   id: string
-  /** Absent of a vehicle that all hubs share. */
+  /** Absent for a vehicle that all hubs share. */
   hubId?: string
 }
 
@@ -45,7 +45,7 @@ export class KnownNames {
     return (await this.teams).get(nameKey(said))
   }
 
-  /** Several may have the same name. */
+  /** Several may share a name. */
   async vehiclesNamed(said: string): Promise<readonly NamedVehicle[]> {
     this.vehicles ??= this.vehiclesByName()
     return (await this.vehicles).get(nameKey(said)) ?? []

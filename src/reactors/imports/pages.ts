@@ -4,7 +4,7 @@ import { type ImportError, IMPORT_PAGE, type ImportPage, pagesStream } from '../
 import { decodeJson, encodeJson } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 
-/** Keeps what came of the rows of a page. Its id follows from the last of them, so that an attempt that repeats it adds nothing. */
+/** Keeps the results of a page of rows. Its id is derived from the last of them, so that a repeated attempt adds nothing. */
 export const keepPage = async (log: EventLog, importId: string, lastRow: number, page: ImportPage): Promise<void> => {
   const { errors, changed, places = [] } = page
   if (errors.length + changed.length + places.length === 0) return
@@ -18,7 +18,7 @@ export const keepPage = async (log: EventLog, importId: string, lastRow: number,
   await log.append(pagesStream(importId), [event], 'any')
 }
 
-/** Errors of rows by the number of the row, as they were told first. */
+/** Errors of rows by the number of the row, in their first version. */
 export async function* keptErrors(log: EventLog, importId: string): AsyncGenerator<ImportError> {
   let last = 0
   for await (const { errors } of keptPages(log, importId)) {

@@ -4,7 +4,7 @@ import type { Row } from '../../kernel/table.ts'
 
 const KEPT_MS = 1_000
 
-/** Tables whose rows are asked for by id once a second: all rows of a file name the same type, flow, hub or team. */
+/** Tables that read each row by id once a second: all rows of a file name the same type, flow, hub or team. */
 export const recentRows = (tables: TableStore, clock: Clock): TableStore => {
   let kept = new Map<string, Row>()
   let keptSince = clock.monotonic()

@@ -22,14 +22,14 @@ const PLACES_MAX = 100_000
 const ROUTE_CHARS_MAX = 200
 const SAME_NAME_MAX = 100
 
-/** The place that a row asks for. */
+/** The place that a row requests. */
 export interface SaidPlace {
   route: string
   vehicle: string
   sequence?: number
 }
 
-/** @throws Failure invalid for a place that is not whole. Undefined where the row asks for none. */
+/** @throws Failure invalid for an incomplete place. Undefined where the row requests none. */
 export const saidPlace = ({ route, vehicle, sequence }: JsonObject): SaidPlace | undefined => {
   if (route === undefined && vehicle === undefined && sequence === undefined) return undefined
   if (route === undefined) throw invalid('/route', 'is required beside vehicle and sequence')
@@ -76,7 +76,7 @@ export class RoutePlaces {
     this.of = of
   }
 
-  /** A place that an attempt before this one took. */
+  /** A place taken by an earlier attempt. */
   async restore(place: ImportPlace): Promise<void> {
     this.keep(await this.target(place.route, place.hubId), place)
   }
@@ -94,7 +94,7 @@ export class RoutePlaces {
     return this.keep(target, { ...place, ...(sequence !== undefined && { sequence }) })
   }
 
-  /** The row of the place was refused after all. */
+  /** Called when the row of the place was refused after all. */
   async release(place: ImportPlace): Promise<void> {
     if (this.byTask.get(place.taskId) !== place) return
     this.byTask.delete(place.taskId)
@@ -166,7 +166,7 @@ export class RoutePlaces {
     const other = others.at(0)
     const isOwn = attempt > 1 && (await routesWritten(log, ownId, importId)) !== undefined
     if (other === undefined || isOwn) return { id: ownId, taskIds: new Set(), given: 0 }
-    // What an attempt before this one has added does not stand against it.
+    // // Tasks added by an earlier attempt do not count against it.
     const isDone = attempt > 1 && (await routesWritten(log, other.id, importId)) !== undefined
     return { id: other.id, taskIds: new Set(isDone ? [] : other.row.taskIds), given: 0 }
   }

@@ -5,7 +5,7 @@ import { type PlacedTask, type RoutePlaces, type SaidPlace, saidPlace } from './
 import type { RowWriter, RowWritten } from './row-written.ts'
 import type { TaskFinder } from './task-finder.ts'
 
-/** Rows that give tasks which exist their places. Nothing is written before all rows are read. */
+/** Rows that give existing tasks their places. Nothing is written before all rows are read. */
 export const routeRows = (finder: TaskFinder, places: RoutePlaces): RowWriter => ({
   keysOf: ({ taskId, externalId }) => [taskId, externalId],
   targetAt: (path) => path.slice(1),
@@ -27,7 +27,7 @@ export const routeRows = (finder: TaskFinder, places: RoutePlaces): RowWriter =>
   },
 })
 
-/** Writes a task that its row gives a place; a task that is refused has none. */
+/** Writes a task to which its row gives a place; a refused task has none. */
 export const placed = async (
   places: RoutePlaces,
   asked: { row: number; said: SaidPlace; task: PlacedTask } | undefined,
@@ -38,7 +38,7 @@ export const placed = async (
   try {
     return { ...(await write()), place }
   } catch (error) {
-    // A row of a dry run keeps its place from the rows behind it.
+    // // A row of a dry run keeps its place against later rows.
     if (!(error instanceof WouldWrite)) await places.release(place)
     throw error
   }

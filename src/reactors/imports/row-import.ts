@@ -98,7 +98,7 @@ export class RowImport {
     }
   }
 
-  /** Answers what was there before and is changed, and the places that rows were given. */
+  /** Answers the previous state of changed records, and the places that rows were given. */
   private async write(
     items: readonly Item[],
     errors: ImportError[],
@@ -151,7 +151,7 @@ export class RowImport {
     }
   }
 
-  /** Nothing of a dry run is there for the next row to meet. */
+  /** Rows of a dry run leave nothing for the next row to conflict with. */
   private assertNotTaken(values: JsonObject): void {
     if (this.run.asked.mode === 'upsert') return
     const [key] = this.writer.keysOf(values)

@@ -29,7 +29,7 @@ import { writeRoutes } from './write-routes.ts'
 
 export type ImportRunServices = RowImportServices & { files: FileStore }
 
-/** How imports are done: page after page of the file, each attempt behind the last page that one before it finished. */
+/** The work of imports: page after page of the file, each attempt after the last page that an earlier one finished. */
 export const importWork = (services: ImportRunServices): JobWork<ImportRequested, ImportRow> => ({
   kind: IMPORT,
   run: (run) => runImport(services, run),
@@ -85,7 +85,7 @@ const runImport = async (
   }
 }
 
-/** The places of rows that attempts before this one have read. */
+/** The places of rows read by earlier attempts. */
 const placesOf = async (
   { log, tables }: ImportRunServices,
   { id, attempt, asked }: JobRun<ImportRequested>,
@@ -100,7 +100,7 @@ const placesOf = async (
   return places
 }
 
-/** Rows whose places were refused once all rows were read. The tasks of a dry run are not there to be given places. */
+/** Rows whose places were refused once all rows were read. The tasks of a dry run do not exist and get no places. */
 const lateErrors = async (
   services: ImportRunServices,
   run: JobRun<ImportRequested>,
@@ -119,7 +119,7 @@ const withLate = (read: ImportReached, late: readonly ImportError[]): ImportReac
   errors: [...read.errors, ...late].sort((a, b) => a.row - b.row).slice(0, ERRORS_MAX),
 })
 
-/** @throws Failure forbidden for a sender who may not do this any more */
+/** @throws Failure forbidden for a sender who is no longer allowed to import */
 const senderOf = async ({ tables, clock }: ImportRunServices, asked: ImportRequested): Promise<UserCaller> => {
   const caller = await callerNow(tables, asked.organizationId, asked.userId, clock.now())
   if (caller === undefined || !caller.permissions.has('import/data'))

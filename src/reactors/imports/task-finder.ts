@@ -10,7 +10,7 @@ import type { PlacedTask } from './route-places.ts'
 export class TaskFinder {
   private readonly tables: TableStore
   private readonly caller: UserCaller
-  /** Tasks that rows before have made: the tables may not have them yet. */
+  /** Tasks made by earlier rows: the tables may not have them yet. */
   private readonly makes = new Map<string, PlacedTask>()
 
   constructor(tables: TableStore, caller: UserCaller) {
@@ -35,7 +35,7 @@ export class TaskFinder {
     return { id: found.id, hubId: found.row.hubId, isNew: false }
   }
 
-  /** A task that exists and the caller sees, by id or by externalId. */
+  /** An existing task that the caller sees, by id or by externalId. */
   async seen(by: { taskId: string } | { externalId: string }): Promise<TaskRow | undefined> {
     const { organizationId } = this.caller
     const row =

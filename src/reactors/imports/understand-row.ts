@@ -5,7 +5,7 @@ import type { Convention } from '../../kit/formats/conventions.ts'
 import { type Cell, shownCell } from '../../kit/formats/table-cells.ts'
 import type { ZonedTime } from '../../kit/formats/zoned-time.ts'
 
-/** A column of the file that is mapped. */
+/** A mapped column of the file. */
 export interface MappedColumn {
   index: number
   name: string
@@ -13,7 +13,7 @@ export interface MappedColumn {
   convention: Convention
 }
 
-/** A cell that is not what its column is for. */
+/** A cell that does not fit its column. */
 export class CellFault extends Error {
   readonly column: string
 
@@ -25,7 +25,7 @@ export class CellFault extends Error {
 
 const SHOWN_CHARS = 100
 
-/** Values of a row by the names of their targets; what is blank is left out. @throws CellFault */
+/** Values of a row by the names of their targets; blank ones are left out. @throws CellFault */
 export const valuesOf = (columns: readonly MappedColumn[], cells: readonly Cell[], zone: ZonedTime): JsonObject => {
   const values: JsonObject = {}
   for (const { index, name, target, convention } of columns) {
@@ -36,7 +36,7 @@ export const valuesOf = (columns: readonly MappedColumn[], cells: readonly Cell[
   return values
 }
 
-/** The places among them that stand in two columns, `<name>.lat` and `<name>.lng`, put together. */
+/** The values, with places from two columns, `<name>.lat` and `<name>.lng`, put together. */
 export const withPlaces = (values: JsonObject, columns: readonly MappedColumn[]): JsonObject => {
   const whole = { ...values }
   for (const { target } of columns) {

@@ -20,14 +20,14 @@ export interface Change {
   type: ImportType
   importId: string
   undoId: string
-  /** Id of a record that was there before the import, or was made by an earlier row of it. */
+  /** Id of a record that existed before the import, or was made by an earlier row of it. */
   id: string
 }
 
-/** Nothing is to be done about what the import made, which goes as a whole, and about what it left as it was. */
+/** Nothing has to be done about records that the import made, which are removed as a whole, or left unchanged. */
 export type ChangeUndone = 'undone' | 'nothing' | { kept: string }
 
-/** Gives what an import changed the values back that it had before, unless somebody else has written to it since. */
+/** Restores the values that an import changed, unless another writer has written to it since. */
 export const undoChange = async (
   services: ResourceServices,
   origin: WriteOrigin,
@@ -88,7 +88,7 @@ const valuesAt = async (
   return found?.state.values ?? {}
 }
 
-/** @throws Failure forbidden where the caller's role hides what was changed, not_found */
+/** @throws Failure forbidden where the caller's role hides a changed field, not_found */
 const recordBody = async (
   { tables }: ResourceServices,
   { organizationId, caller }: WriteOrigin,
@@ -106,7 +106,7 @@ const recordBody = async (
   return { values: Object.fromEntries(named.map(({ _id, name }) => [name, patch[_id]])) }
 }
 
-/** A merge patch by which these members come to be as they were. */
+/** A merge patch that restores these members. */
 const patchBack = (
   before: JsonObject,
   after: JsonObject,

@@ -33,7 +33,7 @@ interface Reached extends ImportUndoResult {
   row: number
 }
 
-/** How imports are taken back: what each row made goes, and what it changed is as it was, unless somebody has changed it since. */
+/** The work of undoing imports: made records are removed, changed ones restored, unless somebody has changed them since. */
 export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, ImportUndoRow> => ({
   kind: IMPORT_UNDO,
   run: async (begun) => {
@@ -53,13 +53,13 @@ export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, I
   },
 })
 
-/** Where the import ended: one that was cancelled may have gone on for a while after its undo was asked for. */
+/** Last row of the import: a cancelled one may have gone on for a while after its undo was requested. */
 const lastRowOf = async (log: UndoServices['log'], { importId, lastRow }: ImportUndoRequested): Promise<number> => {
   const { row } = (await loadState(log, IMPORT.stream(importId), jobDecider(IMPORT, importId))).state
   return Math.max(lastRow, row?.result?.lastRow ?? 0)
 }
 
-/** Takes back what rows changed and where they stood in routes; what they made follows row by row. */
+/** Takes back the changes of rows and their places in routes; records made by them follow row by row. */
 const begunWith = async (
   services: UndoServices,
   caller: UserCaller,
@@ -89,7 +89,7 @@ const streamOf = (type: ImportUndoRequested['type'], id: string): string =>
 
 const actorOf = (importId: string): string => `import:${importId}`
 
-/** Whether nobody but the import has written to what it made: a later row of it may have. */
+/** Whether nobody but the import has written to a record that it made: a later row of it may have. */
 const isUntouched = async (
   log: UndoServices['log'],
   { importId, type }: ImportUndoRequested,
@@ -135,7 +135,7 @@ const undoRows = async (
     const made = madeId(asked.importId, asked.importedAt, row)
     const { state, version } = await loads.load(made)
     if (state.status !== 'live') {
-      // An attempt before this one may have come further than it told.
+      // // An earlier attempt may have come further than it reported.
       const mayBeOwn = run.attempt > 1 && state.status === 'deleted'
       if (mayBeOwn && (await isDeletedBy(services, streamOf(asked.type, made), run.id))) reached.undone++
       return

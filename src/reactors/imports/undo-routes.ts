@@ -15,7 +15,7 @@ interface UndoneRoutes {
   errors: { row: number; message: string }[]
 }
 
-/** Takes the routing results back that an import made. Doing it again answers the same. */
+/** Takes back the routing results that an import made. Repeating it answers the same. */
 export const undoRoutes = async (
   services: ResourceServices,
   origin: WriteOrigin,
@@ -38,7 +38,7 @@ export const undoRoutes = async (
         : { kept: `the routing result ${id} was there before and keeps its places` }
     if ('removed' in reason) undone.removed += reason.removed
     else {
-      // The tasks of visits are counted by themselves.
+      // // The tasks of visits are counted by themselves.
       const rows = run.asked.type === 'route' ? places : places.slice(0, 1)
       undone.errors.push(...rows.map(({ row }) => ({ row, message: reason.kept })))
     }
@@ -68,7 +68,7 @@ const remove = async (
   }
 }
 
-/** Whether the record of a stream, which is deleted, was deleted by this undo. */
+/** Whether this undo deleted the record of a stream. */
 export const isDeletedBy = async ({ log }: ResourceServices, stream: string, undoId: string): Promise<boolean> => {
   const [last] = await log.read(stream, 'end', 1, 'backwards')
   return last?.metadata.$correlationId === undoId

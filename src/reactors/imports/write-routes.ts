@@ -13,7 +13,7 @@ import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { WouldWrite } from './dry-log.ts'
 import { routesWritten } from './route-places.ts'
 
-/** Each try refuses what the one before named, 20 rows at most. */
+/** Each try refuses the rows that the one before named, 20 at most. */
 const TRIES_MAX = 200
 
 interface Writing {
@@ -24,8 +24,8 @@ interface Writing {
 }
 
 /**
- * Writes the routing results that rows have given places in: one that was there is changed, others are made whole, so that
- * each is announced once. What is now wrong refuses the rows that it concerns. Doing it again changes nothing.
+ * Writes the routing results in which rows have been given places: an existing one is changed, others are made whole,
+ * so that each is announced once. A fault found now refuses the rows that it concerns. Repeating it changes nothing.
  */
 export const writeRoutes = async (
   services: ResourceServices,
@@ -108,8 +108,8 @@ const planOf = async ({ services, writer, run, origin }: Writing, group: readonl
 }
 
 /**
- * Routes with these places: by sequence, those without one behind the others, and what was there in its order, its first
- * visit counting as sequence 1. A route that changes has no distance and no duration any more.
+ * Routes with these places: by sequence, those without one after the others, and existing visits in their order, the
+ * first one counting as sequence 1. A changed route has no distance and no duration any more.
  */
 export const routesWith = (before: readonly RouteValues[], places: readonly ImportPlace[]): RouteValues[] => {
   const placed = new Set(places.map(({ taskId }) => taskId))
@@ -139,7 +139,7 @@ const inSequence = (before: RouteValues['visits'], further: readonly ImportPlace
     .sort((a, b) => (a.sequence === b.sequence ? 0 : a.sequence - b.sequence))
     .map(({ visit }) => visit)
 
-/** The places that a failure names by a path into the routes, or by its task; none where it means the whole. */
+/** The places that a failure names by a path into the routes, or by its task; none where it concerns the whole. */
 const concerned = (
   group: readonly ImportPlace[],
   routes: readonly RouteValues[],

@@ -30,7 +30,7 @@ const PAGES: { readonly [kind in LinkKind]: string } = {
   emailUndo: 'reset-password',
 }
 
-/** Makes mails of the facts that they are owed for, from what is true at the time. */
+/** Makes mails for the facts that owe them, from the state at that time. */
 export class MailComposer {
   private readonly services: ResourceServices
   private readonly publicUrl: string
@@ -44,7 +44,7 @@ export class MailComposer {
     this.users = user.writer(services)
   }
 
-  /** The mail as of `now`; undefined when there is nobody or nothing left to write about. */
+  /** The mail as of `now`; undefined when there is no recipient or no subject left. */
   async compose(id: string, row: OwedMailRow, now: number): Promise<Mail | undefined> {
     const { log } = this.services
     const { stream, revision, part, at } = row

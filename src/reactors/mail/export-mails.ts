@@ -20,10 +20,10 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { owed, type OwedMailRow } from './owed-mails.ts'
 import { renderMail } from './render-mail.ts'
 
-/** How long a mail is worth sending: its link holds longer. */
+/** Time for which a mail is worth sending: its link is valid longer. */
 const WORTH_MS = 2 * 86_400_000
 
-/** The mails that an export owes once its file is there. */
+/** The mails that an export owes once its file exists. */
 export const exportMailsOwed = async (
   log: EventLog,
   { type, stream, revision, loggedAt: at, id }: RecordedEvent,
@@ -44,7 +44,7 @@ export const exportMailsOwed = async (
   )
 }
 
-/** The mail of one recipient; undefined where the export or its config is not there any more. It has a link, never the file. */
+/** The mail of one recipient; undefined where the export or its config no longer exists. It has a link, never the file. */
 export const exportMail = async (
   services: ResourceServices,
   publicUrl: string,
@@ -79,7 +79,7 @@ export const exportMail = async (
   }
 }
 
-/** That of the reader, where the organization has a user with this address. */
+/** The reader's language, where the organization has a user with this address. */
 const languageOf = async (
   { tables }: ResourceServices,
   organizationId: string,

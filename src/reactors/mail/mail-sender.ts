@@ -17,7 +17,7 @@ const SECOND_MS = 1_000
 export const MAIL_RETRY_MS = [10, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 24 * 3_600].map(
   (s) => s * SECOND_MS,
 )
-/** Time between looks for mails that came due, also when nothing signals any. */
+/** Time between looks for due mails, also without a signal. */
 const LOOK_MS = SECOND_MS
 const AT_ONCE = 4
 const TOO_MANY: MailOutcome = {
@@ -34,7 +34,7 @@ export interface MailSenderServices extends Pick<Services, 'log' | 'tables' | 'c
   count?(outcome: MailOutcome['kind'] | 'unsent'): void
 }
 
-/** Sends what is owed, each mail once, as long as an attempt is left. */
+/** Sends owed mails, each once, as long as an attempt is left. */
 export class MailSender {
   private readonly services: MailSenderServices
   private readonly end = new AbortController()
@@ -48,7 +48,7 @@ export class MailSender {
     this.running = forever((progressed) => this.run(progressed), { clock, signal: this.end.signal, onFailure })
   }
 
-  /** Something new is owed. */
+  /** Called when a new mail is owed. */
   look(): void {
     this.wake.abort()
   }
@@ -68,7 +68,7 @@ export class MailSender {
     await pause(clock, LOOK_MS, AbortSignal.any([this.wake.signal, this.end.signal]))
   }
 
-  /** Answers how many were due. */
+  /** Answers the number of due mails. */
   private async sendDue(): Promise<number> {
     const { tables, clock } = this.services
     const { rows } = await tables.find<OwedMailRow>(OWED_MAILS.name, NO_ORGANIZATION, {
@@ -98,7 +98,7 @@ export class MailSender {
     await tables.commit([forget])
   }
 
-  /** Counted at the first attempt, unless that was done when somebody asked for it. */
+  /** Counted at the first attempt, unless it was counted at the request. */
   private async isTooMany(to: string, { attempts, isCounted = false, subject }: OwedMailRow): Promise<boolean> {
     if (attempts > 0 || isCounted) return false
     return (await this.services.unverified.count(to, subject)) !== undefined

@@ -4,28 +4,28 @@ import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type RowChange, type TableDeclaration } from '../../kernel/table.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 
-/** Mails that are yet to be sent, by their ids. What they say is looked up at each attempt, so nothing of it stands here. */
+/** Mails yet to be sent, by their ids. Their content is looked up at each attempt, so none of it is stored here. */
 export const OWED_MAILS: TableDeclaration = { name: 'owed-mails', version: 1, range: ['nextAt'] }
 
 export type OwedMailRow = {
-  /** Where the fact stands that it is owed for. */
+  /** Stream of the fact that owes it. */
   stream: string
   revision: number
-  /** `link` brings the link to whom it is for, `notice` tells somebody else of it. */
+  /** `link` brings the link to its user, `notice` informs somebody else of it. */
   part: 'link' | 'notice'
-  /** Index of the address among those that an export is mailed to. */
+  /** Index of the address among the recipients of an export. */
   recipient?: number
   subject: MailSubject
-  /** Whether it may go was decided already. */
+  /** The limit was checked already. */
   isCounted?: boolean
-  /** When the fact was logged, and when the mail is of no use any more; ms since the epoch. */
+  /** Time at which the fact was logged, and time after which the mail is useless; ms since the epoch. */
   at: number
   until: number
   attempts: number
   nextAt: number
 }
 
-/** The stream that says how a mail ended, so that it is never sent again, whatever happens to the tables. */
+/** The stream with the end of a mail, so that it is never sent again, whatever happens to the tables. */
 export const mailStream = (mailId: string): string => `mail-${mailId}`
 
 /** Event of such a stream. */
@@ -39,7 +39,7 @@ export interface MailEnded {
   at: string
 }
 
-/** What a fact of an identity makes the service write, unless its time is over. */
+/** Mails that a fact of an identity owes, unless their time is over. */
 export const mailsOwedFor = (event: RecordedEvent, now: number): RowChange[] => {
   if (event.type !== IDENTITY.linkIssued) return []
   const { kind, expiresAt, isHandedOver = false, isCounted = false } = decodeJson<LinkIssued>(event.data)

@@ -26,7 +26,7 @@ const LAYOUT = `<!doctype html>
 </html>
 `
 
-/** A language tag's mails: `pl-PL` has those of `pl`. */
+/** Texts for a language tag: `pl-PL` has those of `pl`. */
 const textsFor = (language: string | undefined): { language: string; texts: MailTexts } => {
   const base = (language ?? 'en').toLowerCase().split('-')[0]
   return Object.hasOwn(MAIL_LANGUAGES, base)
@@ -64,7 +64,7 @@ export const htmlOf = (view: {
 
 const RIGHT_TO_LEFT = ['ar', 'fa', 'he', 'ur']
 
-/** Direction in which a language is written. */
+/** Direction of a language's script. */
 const directionOf = (language: string): 'ltr' | 'rtl' =>
   RIGHT_TO_LEFT.includes(language.toLowerCase().split('-')[0]) ? 'rtl' : 'ltr'
 
@@ -76,10 +76,10 @@ const ENTITIES: { [character: string]: string } = {
   "'": '&#39;',
 }
 
-/** Mustache's own would write the slashes of links as entities too, which nobody can copy out of a file. */
+/** Mustache's own would write the slashes of links as entities too, and then they cannot be copied out of a file. */
 const escapeHtml = (value: string): string => value.replace(/[&<>"']/g, (character) => ENTITIES[character])
 
-/** Mail programs make links of whatever looks like one: nobody is to mail their own under our name. */
+/** Mail programs turn anything like a link into one: nobody may mail their own under our name. */
 const withoutLink = (value: string | undefined): string | undefined =>
   value === undefined || (!/:\/\/|www\./i.test(value) && !/\w\.\w+\//.test(value))
     ? value

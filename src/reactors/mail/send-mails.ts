@@ -25,14 +25,14 @@ const FORGOTTEN_MAX_MS = 3_600_000
 export interface MailServices extends ResourceServices, Pick<Services, 'clock' | 'logger'> {
   mailer: Mailer
   publicUrl: string
-  /** Whether it is still this process that sends. */
+  /** Whether this process is still the sender. */
   isOurs?: IsOurs
   onMail?(outcome: MailOutcome['kind'] | 'unsent'): void
 }
 
 /**
- * Facts in, mails out: each fact that has somebody written to owes a mail under an id that follows from it, kept in a
- * table with the place in the log, and sent beside.
+ * Facts in, mails out: each fact that concerns a reader owes a mail under an id derived from it, kept in a table with
+ * the place in the log, and sent beside.
  */
 export const sendMails = async (services: MailServices) => {
   const { tables, clock, onMail: count } = services
@@ -66,8 +66,8 @@ export const sendMails = async (services: MailServices) => {
 }
 
 /**
- * The request was answered before anybody looked whether there is such an identity. A link that would not be mailed is
- * not issued: it would end the one that was.
+ * The request was answered before it was known whether such an identity exists. A link that would not be mailed is not
+ * issued: it would end the previous one.
  */
 const issueReset = async (
   services: MailServices,

@@ -11,7 +11,7 @@ import { FenceBook } from './fence-book.ts'
 import { DecisionOutbox } from './decisions.ts'
 import { MatcherPartition } from './partition.ts'
 
-/** A decision, and which one it is of all that an entry of the location stream led to. */
+/** A decision, with its number among all that an entry of the location stream led to. */
 interface Numbered {
   sourceRevision: number
   ordinal: number
@@ -22,8 +22,8 @@ const PAGE_EVENTS = 64
 const DIFFERENCES_MAX = 100
 
 /**
- * Decides a partition again, in memory, from its last snapshot (or the beginning) through a revision that its matcher has
- * stored, and compares that with what the stream of transitions has. Changes nothing. `rows` are decisions.
+ * Decides a partition again, in memory, from its last snapshot (or the beginning) through a revision that its matcher
+ * has stored, and compares the result with the stream of transitions. Changes nothing. `rows` are decisions.
  */
 export const decideAgain = async (
   services: Pick<Services, 'log' | 'tables' | 'clock'>,
@@ -68,7 +68,7 @@ const replay = async (
   }
 }
 
-/** Stands in the place of the log for an outbox: what would be appended is compared with what was. */
+/** Replaces the log for an outbox: appends are compared with the logged ones. */
 class Comparison implements Pick<EventLog, 'append'> {
   private readonly partition: number
   private readonly logged: AsyncGenerator<Numbered>
@@ -96,7 +96,7 @@ class Comparison implements Pick<EventLog, 'append'> {
     return { revision: this.appended, position: this.appended }
   }
 
-  /** What is left was logged and is not decided again. */
+  /** The remaining decisions were logged and are not decided again. */
   async end(): Promise<Required<RebuildReport>> {
     for (let left = await this.next; !left.done; left = await this.logged.next()) this.differs(left.value, undefined)
     return this.report
@@ -133,7 +133,7 @@ class Comparison implements Pick<EventLog, 'append'> {
   }
 }
 
-/** Decisions that the log has, of entries after one revision and up to another. */
+/** Logged decisions of entries after one revision and up to another. */
 async function* loggedDecisions(
   log: Pick<EventLog, 'read'>,
   partition: number,
@@ -149,7 +149,7 @@ async function* loggedDecisions(
   }
 }
 
-/** Where the decisions of entries after that revision begin; found from the end, since a stream of transitions is long. */
+/** Revision of the first decision of entries after that one; found from the end, since a stream of transitions is long. */
 const firstAfter = async (log: Pick<EventLog, 'read'>, stream: string, after: number): Promise<number> => {
   for (let from: number | 'end' = 'end'; ; ) {
     const events: RecordedEvent[] = await log.read(stream, from, PAGE_EVENTS, 'backwards')

@@ -32,7 +32,7 @@ import {
 } from './state.ts'
 
 export interface MatcherSettings extends TripRules {
-  /** Whether the organization's fences are matched. Outside, what it had is kept as it was, and nothing is decided. */
+  /** Whether the organization's fences are matched. If not, its state is kept as it was, and nothing is decided. */
   inRollout(organizationId: string): boolean
 }
 
@@ -46,7 +46,7 @@ export const settingsOf = ({ tripStopMs, tripGapMs, rollout }: MatchingSettings)
 }
 
 export interface PointCounts {
-  /** Points that were decided on, and those that came late. */
+  /** Points that were decided on, and late ones. */
   decided: number
   late: number
 }
@@ -83,7 +83,7 @@ export const decideBatch = (
   return counts
 }
 
-/** A deleted tracker leaves what it is in, its trip finishes, and it is forgotten. */
+/** A deleted tracker leaves its geofences, its trip finishes, and it is forgotten. */
 export const decideDeletion = (
   state: MatcherState,
   { organizationId, trackerId, at: atMs }: TrackerDeleted,
@@ -112,7 +112,7 @@ export const fencesAt = (state: MatcherState, record: number, fences: Fences): r
     .lane(state.records[record * RECORD_INTS + L_KEY])
     ?.index.members(state.records[record * RECORD_INTS + L_SET]) ?? []
 
-/** The fences that a lane has said its tracker to be in: those at its last decided point, but for changes held back. */
+/** The fences in which a lane has reported its tracker: those at its last decided point, without changes held back. */
 export const committedFences = (state: MatcherState, record: number, fences: Fences): Set<number> => {
   const inside = new Set(fencesAt(state, record, fences))
   for (const { geofenceId } of state.pending.get(record) ?? []) {
@@ -177,7 +177,7 @@ const addTracker = (state: MatcherState, trackerId: string, organizationIndex: n
   return slot
 }
 
-/** The hot path: four comparisons where the fix is in the safe box of its lane. */
+/** The hot path: four comparisons if the fix is in the safe box of its lane. */
 const decidePoint = (
   state: MatcherState,
   slot: number,
@@ -208,7 +208,7 @@ const decidePoint = (
   }
 }
 
-/** Asks the index, and compares its answer with the one before. */
+/** Queries the index, and compares its answer with the one before. */
 const decideSlowly = (
   state: MatcherState,
   record: number,

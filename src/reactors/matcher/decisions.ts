@@ -22,10 +22,10 @@ export interface TransitionDraft {
   point: PointValue
 }
 
-/** Collects the decisions that one source event leads to, in order, and numbers them. */
+/** Collects the decisions of one source event, in order, and numbers them. */
 export class Decisions {
   readonly list: Decision[] = []
-  /** What one point led to, until `addTransitions` takes it. */
+  /** Drafts of one point, until `addTransitions` takes them. */
   readonly drafts: TransitionDraft[] = []
   readonly tripDrafts: TripDraft[] = []
   private readonly sourceRevision: number
@@ -73,7 +73,7 @@ export const draftOf = (
 export const inOrder = (a: TransitionDraft, b: TransitionDraft): number =>
   a.type !== b.type ? (a.type === 'leave' ? -1 : 1) : a.geofenceId < b.geofenceId ? -1 : 1
 
-/** Called with each event that was just appended to `transitions-<partition>`. `position` is that of the whole append: no other event is between. */
+/** Called with each event just appended to `transitions-<partition>`. `position` is that of the whole append: no other event is between. */
 export type OnDecided = (partition: number, revision: number, position: number, decided: Decided) => void
 
 export interface OutboxOptions extends Pick<OwnedStreamOptions<Waiting>, 'log' | 'clock' | 'revision' | 'onFailure'> {
@@ -92,7 +92,7 @@ const WAITING_BYTES_MAX = 4 * 1024 * 1024
 /** Decisions of one event: at most some 200 KiB, with attributes of 1 KiB each. */
 const DECISIONS_PER_EVENT = 128
 
-/** Appends decisions in order. What is decided while an append is in flight goes with the next. */
+/** Appends decisions in order. Decisions made while an append is in flight go with the next. */
 export class DecisionOutbox extends OwnedStream<Waiting> {
   private readonly partition: number
 
@@ -109,7 +109,7 @@ export class DecisionOutbox extends OwnedStream<Waiting> {
     this.partition = partition
   }
 
-  /** Queues what one source event led to, from decision number `ordinal` on. */
+  /** Queues the decisions of one source event, from decision number `ordinal` on. */
   add(sourceRevision: number, ordinal: number, sourceLoggedAt: number, decisions: readonly Decision[]): void {
     for (let from = 0; from < decisions.length; from += DECISIONS_PER_EVENT) {
       const part = decisions.slice(from, from + DECISIONS_PER_EVENT)
@@ -122,7 +122,7 @@ export class DecisionOutbox extends OwnedStream<Waiting> {
     return this.first?.decided.sourceRevision
   }
 
-  /** So much waits that the matcher should pause, until `emptied`. */
+  /** So many bytes wait that the matcher should pause, until `emptied`. */
   get isFull(): boolean {
     return this.bytes > WAITING_BYTES_MAX
   }

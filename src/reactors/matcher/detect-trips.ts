@@ -19,7 +19,7 @@ import {
   TRACKER_INTS,
 } from './state.ts'
 
-/** A tracker rests, or stops, as long as it stays this near to where that began. */
+/** Radius within which a tracker rests, or stops, around the place where that began. */
 const REST_METERS = 100
 
 const TRIP_UNKNOWN = 0
@@ -27,22 +27,22 @@ const TRIP_RESTING = 1
 const TRIP_DETECTED = 2
 const TRIP_EXPLICIT = 3
 
-/** What ends a detected trip. */
+/** Rules that end a detected trip. */
 export interface TripRules {
-  /** A stop that is longer. */
+  /** Longest stop within a trip. */
   tripStopMs: number
-  /** A time without points that is longer. */
+  /** Longest time without points within a trip. */
   tripGapMs: number
 }
 
 export type TripDraft = Omit<TripChange, 'organizationId' | 'trackerId'>
 
 /**
- * What a point that is newer than its tracker's last one means for trips; `previousAt` is when that last one was recorded.
- * An explicit trip runs from its start to a finish or the next start. Otherwise a trip begins with the first point over
- * 100 m from where the tracker rested, and ends where a stop began that is longer than `tripStopMs` (staying within 100 m
- * of one spot, or being silent so long that it cannot have left faster than that), or with the last point before a gap
- * that is longer than `tripGapMs`: then the tracker rested there.
+ * Effect of a point that is newer than its tracker's last one on trips; `previousAt` is the time of that last one. An
+ * explicit trip runs from its start to a finish or the next start. Otherwise a trip begins with the first point over
+ * 100 m from the place where the tracker rested, and ends where a stop began that is longer than `tripStopMs` (staying
+ * within 100 m of one spot, or being silent so long that it cannot have left faster than that), or with the last point
+ * before a gap that is longer than `tripGapMs`: then the tracker rested there.
  */
 export const stepTrip = (
   state: MatcherState,
@@ -102,14 +102,14 @@ export const endTrip = (state: MatcherState, slot: number, trackerId: string): T
   return finished(state, slot, trackerId, recordedAt, state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE], point)
 }
 
-/** When a tracker's running trip started, and its metres so far, without what a stop may take off again. */
+/** Start of a tracker's running trip, and its metres so far, without those that a stop may take off again. */
 export const runningTripAt = (state: MatcherState, slot: number): [startedAt: number, meters: number] | undefined => {
   if (state.trackers[slot * TRACKER_INTS + T_TRIP_MODE] < TRIP_DETECTED) return undefined
   const meters = state.trackersF[slot * TRACKER_DOUBLES + T_DISTANCE]
   return [state.trackersF[slot * TRACKER_DOUBLES + T_TRIP_AT], Math.round(meters * 100) / 100]
 }
 
-/** The trip's id: it follows from tracker and start. */
+/** The trip's id, derived from tracker and start. */
 export const tripId = (trackerId: string, startedAt: number): string => idFrom('trip', trackerId, startedAt)
 
 const started = (
@@ -153,7 +153,7 @@ const hasStopped = (awayMeters: number, nearMs: number, silentMs: number, tripSt
     ? nearMs > tripStopMs
     : silentMs > tripStopMs && awayMeters * tripStopMs < REST_METERS * silentMs
 
-/** Finishes a detected trip before a gap that ends with point i: where a stop began, or else with the last point; the tracker rests there. */
+/** Finishes a detected trip before a gap that ends with point i: where a stop began, or with the last point; it rests there. */
 const finishedBeforeGap = (
   state: MatcherState,
   slot: number,
@@ -178,7 +178,7 @@ const finishedBeforeGap = (
   return finishedAtAnchor(state, slot, trackerId)
 }
 
-/** Finishes a detected trip where its stop began; the tracker rests there. */
+/** Finishes a detected trip at the start of its stop; the tracker rests there. */
 const finishedAtAnchor = (state: MatcherState, slot: number, trackerId: string): TripDraft => {
   const offset = slot * TRACKER_INTS
   const offsetF = slot * TRACKER_DOUBLES

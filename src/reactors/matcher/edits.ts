@@ -29,13 +29,13 @@ interface Edit {
   before: Fences
   after: Fences
   touched: ReadonlySet<number>
-  /** Time of the transitions that it makes, ms since the epoch. */
+  /** Time of its transitions, ms since the epoch. */
   atMs: number
 }
 
 /**
  * Moves an organization's trackers to the next version of its fences, and judges again the last decided points of those
- * that the edit concerns. That is not debounced; what a debounce holds back for other geofences stays held back.
+ * that the edit concerns. That is not debounced; changes held back for other geofences stay held back.
  */
 export const decideEdit = async (
   state: MatcherState,

@@ -24,7 +24,7 @@ import {
   prepare,
 } from './fences.ts'
 
-/** Which revisions of geofences and groups are in force, as saved with a checkpoint. */
+/** Revisions of geofences and groups in force, as saved with a checkpoint. */
 export interface RevisionsInForce {
   geofences: { geofenceId: string; revision: number }[]
   groups: { geofenceGroupId: string; revision: number }[]
@@ -46,7 +46,7 @@ const READS_AT_ONCE = 32
 const NOTHING_YET = -1
 
 /**
- * All versions of organizations' fences that partitions of this process use. Their content is read from the streams of
+ * All versions of organizations' fences used by partitions of this process. Their content is read from the streams of
  * geofences and groups, at the revisions that the location stream names.
  */
 export class FenceBook {
@@ -59,7 +59,7 @@ export class FenceBook {
     this.log = log
   }
 
-  /** How many versions are kept. */
+  /** Number of kept versions. */
   get versions(): number {
     return this.inUse.size
   }
@@ -83,7 +83,7 @@ export class FenceBook {
     )
   }
 
-  /** The version after an edit, and what it touches; the same object for every partition that comes from the same version. */
+  /** The version after an edit, and the touched geofences; one object for all partitions from the same version. */
   advance(from: Fences, change: FencesChanged): Promise<FencesStep> {
     return from.after(change.sourcePosition, () => this.step(from, change))
   }
@@ -200,7 +200,7 @@ export class FenceBook {
     return state.status === 'live' ? (state.values as GroupRules) : undefined
   }
 
-  /** The one object for a version: two partitions may have made it in different ways, and one of them moves over to the other's. */
+  /** The shared object for a version: two partitions may have made it differently; one of them moves to the other's. */
   shared(fences: Fences): Fences {
     return this.inUse.get(keyOf(fences.organizationId, fences.through)) ?? fences
   }

@@ -17,13 +17,13 @@ export interface FenceInForce {
   geofenceId: string
   revision: number
   geofenceGroupId: string
-  /** The lane that it is in; undefined when it is inactive. */
+  /** Its lane; undefined when it is inactive. */
   laneKey: number | undefined
   /** Version of its stream that last changed its shape. */
   shapeVersion: number
 }
 
-/** The fences of all groups with one `maxAccuracy`: they judge the fixes which that lets pass. */
+/** The fences of all groups with one `maxAccuracy`: they judge the fixes that it lets pass. */
 export class Lane {
   readonly key: number
   readonly index: FenceIndex
@@ -82,12 +82,12 @@ export const CHUNK_FENCES = 512
 export type FenceChunk = readonly (FenceInForce | undefined)[]
 
 /**
- * The fences and groups of one organization as they are after one of its edits: a version. It never changes, is shared by
- * all partitions of a process that have reached that edit, and is released by the last one that goes on to the next.
+ * The fences and groups of one organization after one of its edits: a version. It never changes, is shared by all
+ * partitions of a process that have reached that edit, and is released by the last one that moves to the next.
  */
 export class Fences {
   readonly organizationId: string
-  /** Position in the log of the last edit that is included, -1 for none. */
+  /** Position in the log of the last included edit, -1 for none. */
   readonly through: number
   readonly numbers: FenceNumbers
   readonly chunks: readonly FenceChunk[]
@@ -182,7 +182,7 @@ export const groupInForce = ({ maxAccuracy, debounce }: GroupRules, revision: nu
 export const accuracyMaxCmOf = (maxAccuracy: number | undefined): number | undefined =>
   maxAccuracy === undefined ? undefined : Math.min(Math.round(maxAccuracy * 100), 0x7fffffff)
 
-/** When a lane's index has numbered more sets of fences than this, the next edit starts a new index. */
+/** Number of sets of fences in a lane's index after which the next edit starts a new index. */
 const SETS_MAX = 250_000
 
 /** Prepares shapes for the index, in slices. */

@@ -29,14 +29,14 @@ interface Running {
 
 /** Time from the end of one save of a partition's state to the start of the next. */
 const SAVE_INTERVAL_MS = 2_500
-/** Events of the first read from the end, which nearly always has a decision, and of further ones at most. */
+/** Events of the first read from the end, which nearly always has a decision, and maximum of further ones. */
 const TAIL_EVENTS = 2
 const TAIL_EVENTS_MAX = 64
 
 /**
  * Matches points against geofences and detects trips: follows `locations-<partition>` and is the only writer of
  * `transitions-<partition>`. State is kept in memory and saved with the checkpoint every `SAVE_INTERVAL_MS`; after a
- * crash it decides again from there and appends what the log does not have yet.
+ * crash it decides again from there and appends the decisions that the log lacks.
  */
 export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   readonly name = 'matcher'
@@ -59,7 +59,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     await tables.declare(MATCHER_STATE)
     await tables.declare(RUNNING_TRIPS)
     const taking = takeDecisions(log, partition, clock.now())
-    taking.catch(() => undefined) // awaited once the state is there
+    taking.catch(() => undefined) // // awaited once the state is there
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
       const loaded = await matcher.load()
@@ -113,7 +113,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     await this.drop(partition)
   }
 
-  /** How many points were decided on and how many came late, over all partitions since the start. */
+  /** Number of points decided on and of late ones, over all partitions since the start. */
   counts(): { decided: number; late: number; trackers: number } {
     const sum = { decided: 0, late: 0, trackers: 0 }
     for (const { matcher } of this.running.values()) {
@@ -124,12 +124,12 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return sum
   }
 
-  /** How many versions of fences are kept, one for each state of edits that a partition is at. */
+  /** Number of kept versions of fences, one for each state of edits that a partition is at. */
   get fenceVersions(): number {
     return this.book.versions
   }
 
-  /** Saves what changed, now. */
+  /** Saves the changes, now. */
   async save(partition: number): Promise<void> {
     const running = this.running.get(partition)
     if (running === undefined) return
@@ -179,7 +179,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** Writes the snapshot that was asked for at that revision, unless one goes as far already: it is asked for again after a restart. */
+  /** Writes the snapshot requested at that revision, unless one goes as far already: it is requested again after a restart. */
   private snapshotInBackground(partition: number, running: Running, revision: number): void {
     const { log } = this.services
     const write = async (): Promise<void> => {
@@ -189,7 +189,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     running.snapshotting = (running.snapshotting ?? Promise.resolve()).then(write).catch(onFailure)
   }
 
-  /** Partitions are saved one after the other: together they would hold up everything else. */
+  /** Partitions are saved one after the other: together they would block everything else. */
   private saveNow(partition: number, running: Running): Promise<void> {
     running.saving = this.lastSave
       .then(() => running.matcher.save())
@@ -210,7 +210,7 @@ const takenEvent = (now: number): NewEvent => ({
   metadata: { actor: 'reactor:match-geofences' },
 })
 
-/** Makes this process the only one that appends decisions; answers where that stands, and the last decision before it. */
+/** Makes this process the only one that appends decisions; answers the revision, and the last decision before it. */
 const takeDecisions = async (
   log: EventLog,
   partition: number,
@@ -220,7 +220,7 @@ const takeDecisions = async (
   return { revision, last: await lastDecision(log, partition) }
 }
 
-/** The last decision that the stream has, -1 for none. */
+/** The last decision in the stream, -1 for none. */
 const lastDecision = async (log: EventLog, partition: number): Promise<LastDecision> => {
   let from: number | 'end' = 'end'
   for (let count = TAIL_EVENTS; ; count = TAIL_EVENTS_MAX) {

@@ -14,15 +14,15 @@ import {
   TRACKER_INTS,
 } from './state.ts'
 
-/** Trackers of one page as they are stored: the records as they are, and by value what they number. */
+/** Trackers of one page as they are stored: the records unchanged, and by value the things that they number. */
 export interface PageRow extends Row {
-  /** Revision of the last entry of the location stream that is in here. */
+  /** Revision of the last included entry of the location stream. */
   at: number
   /** By index in the page; null where there is none. */
   trackerIds: (string | null)[]
   organizations: string[]
   trackers: Uint8Array
-  /** How many lanes each tracker has, by index in the page; `lanes` has their records in that order. */
+  /** Number of lanes of each tracker, by index in the page; `lanes` has their records in that order. */
   laneCounts: number[]
   lanes: Uint8Array
   /** Sets of geofences; a lane's record names its own by index in this list. */
@@ -85,7 +85,7 @@ export const encodePage = (state: MatcherState, page: number, revision: number):
   return row
 }
 
-/** Puts the trackers of a stored page in their slots. The fences must be those that were in force at revision `row.at`. */
+/** Puts the trackers of a stored page in their slots. The fences must be those in force at revision `row.at`. */
 export const installPage = (
   state: MatcherState,
   page: number,
@@ -109,7 +109,7 @@ export const installPage = (
     state.trackers[slot * TRACKER_INTS + T_ORGANIZATION] = organization
     const { fences } = state.organizations[organization]
     const stored = Array.from({ length: next - first }, (_, i) => first + i)
-    // The lanes of the fences in force, whatever is stored: the hot path walks both side by side.
+    // // The lanes of the fences in force, whatever is stored: the hot path walks both side by side.
     const records = fences.lanes.map((lane) => {
       const i = stored.find((record) => lanes[record * RECORD_INTS + L_KEY] === lane.key)
       const record = state.addRecord(lane.key)
@@ -149,7 +149,7 @@ class SetNumbers {
   }
 }
 
-/** The index that a key has in a list, which `push` makes longer when it has none. */
+/** The index of a key in a list, which `push` extends when it lacks the key. */
 const numberOf = <Key>(indexes: Map<Key, number>, key: Key, push: () => number): number => {
   let index = indexes.get(key)
   if (index === undefined) {
@@ -161,5 +161,5 @@ const numberOf = <Key>(indexes: Map<Key, number>, key: Key, push: () => number):
 
 const bytesOf = (ints: Int32Array): Uint8Array => new Uint8Array(ints.buffer, ints.byteOffset, ints.byteLength)
 
-// Copied: what the engine answers need not be aligned.
+// // Copied: the engine's answer need not be aligned.
 const intsOf = (bytes: Uint8Array): Int32Array => new Int32Array(bytes.slice().buffer)

@@ -21,20 +21,20 @@ export interface PartitionServices extends Pick<Services, 'log' | 'tables' | 'cl
   book: FenceBook
 }
 
-/** Which decision is the last one that the log has. */
+/** The last decision in the log. */
 export interface LastDecision {
   sourceRevision: number
   ordinal: number
 }
 
-/** How many points are decided before other work gets a turn: in an area that no tracker has visited, one takes some 50 µs. */
+/** Points decided before other work gets a turn: in an area that no tracker has visited, one takes some 50 µs. */
 const POINTS_PER_SLICE = 256
 
-/** The state of one partition, and what its entries do to it. Takes one entry at a time. */
+/** The state of one partition, and the effects of its entries. Takes one entry at a time. */
 export class MatcherPartition {
   readonly state = new MatcherState()
   readonly counts: PointCounts = { decided: 0, late: 0 }
-  /** Revision of the last entry that is applied. */
+  /** Revision of the last applied entry. */
   revision = -1
   private readonly services: PartitionServices
   private readonly partition: number
@@ -59,7 +59,7 @@ export class MatcherPartition {
     this.store = new MatcherStore(services.tables, partition)
   }
 
-  /** Restores what is stored and answers the revision of the last entry in it, -1 for none. */
+  /** Restores the stored state and answers the revision of the last entry in it, -1 for none. */
   async load(): Promise<number> {
     const root = await this.store.take()
     if (root === undefined || (await this.isBehindLog(root.at))) return this.loadSnapshot()
@@ -91,7 +91,7 @@ export class MatcherPartition {
     return first !== undefined && first.revision > revision + 1
   }
 
-  /** Entries up to this revision are decided in what was restored: applied again, they decide nothing. */
+  /** Entries up to this revision are decided in the restored state: applied again, they decide nothing. */
   get settledThrough(): number {
     return this.decidedThrough
   }
@@ -124,13 +124,13 @@ export class MatcherPartition {
     if (this.later.length === 0) this.state.endRestore()
   }
 
-  /** From here on decisions are appended, except for those that the log has. */
+  /** From here on decisions are appended, except for those in the log already. */
   begin(outbox: DecisionOutbox, lastDecision: LastDecision): void {
     this.outbox = outbox
     this.lastDecision = lastDecision
   }
 
-  /** @throws what keeps decisions from being appended; the partition must be loaded again then. */
+  /** @throws the error that keeps decisions from being appended; the partition must be loaded again then. */
   apply(entry: LocationEntry): void | Promise<void> {
     if (this.outbox?.failure !== undefined) throw this.outbox.failure
     const decisions = new Decisions(entry.revision)
@@ -153,7 +153,7 @@ export class MatcherPartition {
     return this.applying !== undefined || this.revision !== this.savedRevision || this.store.areTripsBehind
   }
 
-  /** Saves what changed, once the decisions that led to it are in the log. */
+  /** Saves the changes, once the decisions behind them are in the log. */
   async save(): Promise<void> {
     const { state } = this
     while (this.applying !== undefined) await this.applying
@@ -196,12 +196,12 @@ export class MatcherPartition {
     return { root, fences: versions.map(capturedFences), pages: this.capturePages(root.pages) }
   }
 
-  /** Resolves when all that was decided is in the log. */
+  /** Resolves when all decisions are in the log. */
   async settled(): Promise<void> {
     await this.outbox?.settled()
   }
 
-  /** Releases the fences, once an edit that is being applied has ended. */
+  /** Releases the fences, once a running edit has ended. */
   async dispose(): Promise<void> {
     this.outbox?.close()
     await this.applying?.catch(() => undefined)

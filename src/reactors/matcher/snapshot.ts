@@ -7,7 +7,7 @@ import type { PageRow } from './pages.ts'
 import type { MatcherRoot, MatcherStore, StoredOrganization } from './store.ts'
 
 /**
- * What the streams `matcher-state-<partition>` hold: the whole state of a partition's matcher, so that it can be rebuilt
+ * Events of the streams `matcher-state-<partition>`: the whole state of a partition's matcher, so that it can be rebuilt
  * where the location stream has been truncated. A snapshot is a begin, fences and pages, and an end that makes it count.
  */
 const SNAPSHOT_BEGUN = 'snapshotBegun.v1'
@@ -17,21 +17,21 @@ const SNAPSHOT_ENDED = 'snapshotEnded.v1'
 
 const matcherStateStream = (partition: number): string => `matcher-state-${partition}`
 
-/** A whole state, as it is taken: what is in force at one entry, and pages that say up to which they go. */
+/** A whole captured state: the fences in force at one entry, and pages with their own last entries. */
 export interface Captured {
   root: MatcherRoot
   fences: SnapshotFences[]
   pages: AsyncIterable<{ page: number; row: PageRow }>
 }
 
-/** What a snapshot is taken of. */
+/** Source of a snapshot. */
 export interface SnapshotSource {
   capture(): Promise<Captured>
-  /** Resolves when all that was decided is in the log. */
+  /** Resolves when all decisions are in the log. */
   settled(): Promise<void>
 }
 
-/** What a snapshot is restored into. */
+/** Target of a restored snapshot. */
 export interface SnapshotTarget {
   restore(root: MatcherRoot, revisionsOf: MatcherStore['revisions']): Promise<void>
   takePage(page: number, row: PageRow): void
@@ -58,7 +58,7 @@ const EVENTS_PER_READ = 32
 
 /**
  * Writes a snapshot of a partition and hides the one before. Answers the revision of the location stream up to which it
- * goes: what is before that may be truncated.
+ * goes: earlier entries may be truncated.
  */
 export const writeSnapshot = async (
   log: EventLog,
@@ -103,7 +103,7 @@ export const writeSnapshot = async (
   return root.at
 }
 
-/** What a snapshot's root says of an organization: its geofences stand in events of their own. */
+/** Entry of an organization in a snapshot's root: its geofences stand in events of their own. */
 export const capturedOrganization = ({ organizationId, through, groups }: Fences): StoredOrganization => ({
   organizationId,
   through,
@@ -160,7 +160,7 @@ export const newestSnapshot = async (log: Pick<EventLog, 'read'>, partition: num
   return begun?.type === SNAPSHOT_BEGUN ? decodeJson<MatcherRoot>(begun.data).at : -1
 }
 
-/** The end of the newest whole snapshot; what comes after it was never finished. */
+/** The end of the newest whole snapshot; later events belong to an unfinished one. */
 const newestEnd = async (log: Pick<EventLog, 'read'>, partition: number): Promise<RecordedEvent | undefined> => {
   for (let from: number | 'end' = 'end'; ; ) {
     const events: RecordedEvent[] = await log.read(matcherStateStream(partition), from, EVENTS_PER_READ, 'backwards')

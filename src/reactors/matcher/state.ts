@@ -2,16 +2,16 @@ import type { Fences } from './fences.ts'
 import type { PointValue } from '../../features/transitions/events.ts'
 
 /**
- * What the matcher knows of the trackers of one partition: records in two typed arrays, one for each tracker and one for
- * each of its lanes (a lane judges the fixes that one `maxAccuracy` lets pass). The slots of 32 trackers make a page, which
- * is what is stored.
+ * The matcher's state of the trackers of one partition: records in two typed arrays, one for each tracker and one for
+ * each of its lanes (a lane judges the fixes that one `maxAccuracy` lets pass). The slots of 32 trackers make a page,
+ * which is the unit of storage.
  */
 export const PAGE_TRACKERS = 32
 
 /** A tracker's record is 9 doubles, or 18 integers (the last one is room to align it). */
 export const TRACKER_DOUBLES = 9
 export const TRACKER_INTS = 18
-/** Doubles: when its last point was recorded, when its trip started, the trip's metres, since when it is near its anchor, the trip's metres there. */
+/** Doubles: time of its last point, start of its trip, the trip's metres, time since which it is near its anchor, the trip's metres there. */
 export const T_LAST_AT = 0
 export const T_TRIP_AT = 1
 export const T_DISTANCE = 2
@@ -29,12 +29,12 @@ export const T_RECORD = 16
 /** A lane's record is 16 integers, or 8 doubles: one cache line. */
 export const RECORD_INTS = 16
 export const RECORD_DOUBLES = 8
-/** The safe box: as long as a fix is in it, the set stays. */
+/** The safe box: while a fix is in it, the set stays. */
 export const L_WEST = 0
 export const L_SOUTH = 1
 export const L_EAST = 2
 export const L_NORTH = 3
-/** The fences that hold the last decided point, as the lane's index numbers such sets. */
+/** The fences around the last decided point, as the lane's index numbers such sets. */
 export const L_SET = 4
 /** The flags of the last decided point, DECIDED and PENDING. */
 export const L_BITS = 5
@@ -45,7 +45,7 @@ export const L_ALTITUDE = 9
 export const L_SPEED = 10
 /** Heading in the lower 16 bits, battery above. */
 export const L_HEADING = 11
-/** As a double: when the last decided point was recorded. */
+/** As a double: time of the last decided point. */
 export const L_AT = 6
 /** The lane's `maxAccuracy` in 0.01 m, -1 for none. */
 export const L_KEY = 14
@@ -69,7 +69,7 @@ export interface OrganizationState {
 
 export class MatcherState {
   readonly slots = new Map<string, number>()
-  /** By slot; undefined where a deleted tracker was. */
+  /** By slot; undefined for a deleted tracker. */
   readonly trackerIds: (string | undefined)[] = []
   readonly organizations: OrganizationState[] = []
   readonly organizationIndexes = new Map<string, number>()
@@ -84,7 +84,7 @@ export class MatcherState {
   private recordCount = 0
   private freeSlots: number[] = []
   private readonly freeRecords: number[] = []
-  /** Pages are still being restored: no slot that one of them may have is given away. */
+  /** Pages are still being restored: no slot that one of them may have is assigned. */
   private isRestoring = false
 
   organizationIndex(organizationId: string, fences: Fences): number {
@@ -96,11 +96,11 @@ export class MatcherState {
     return index
   }
 
-  /** The slot of a tracker that has none yet. */
+  /** The slot of a new tracker. */
   addTracker(trackerId: string, organization: number, slot = this.freeSlot()): number {
     while (this.trackerIds.length <= slot) this.trackerIds.push(undefined)
     this.reserveTrackers(this.trackerIds.length)
-    // Copied: a text that was cut out of a larger one, or put together, may hold on to what it came from.
+    // // Copied: a text cut out of a larger one, or concatenated, may retain its source.
     const ownId = Buffer.from(trackerId, 'latin1').toString('latin1')
     this.trackerIds[slot] = ownId
     this.slots.set(ownId, slot)
@@ -121,7 +121,7 @@ export class MatcherState {
     this.dirtyPages.add(pageOf(slot))
   }
 
-  /** Keeps the slots of the first pages for what is restored, until `endRestore`. */
+  /** Reserves the slots of the first pages for restored ones, until `endRestore`. */
   beginRestore(pages: number): void {
     this.isRestoring = true
     this.freeSlots = []
@@ -154,7 +154,7 @@ export class MatcherState {
     this.freeRecords.push(record)
   }
 
-  /** The next fix asks the index. */
+  /** Makes the next fix query the index. */
   forgetBox(record: number): void {
     const offset = record * RECORD_INTS
     this.records[offset + L_WEST] = 1

@@ -19,7 +19,7 @@ export const MATCHER_STATE: TableDeclaration = { name: 'matcher_state', version:
  * pages, which each name the last entry that they include. So a crash between two commits leaves nothing half done.
  */
 export interface MatcherRoot extends Row {
-  /** Revision of the last entry of the location stream that is in the state. */
+  /** Revision of the last included entry of the location stream. */
   at: number
   settings: MatchingSettings
   pages: number
@@ -50,7 +50,7 @@ export class MatcherStore {
   private readonly partition: number
   private readonly scope: string
   private owned: OwnedCheckpoint | undefined
-  /** The version of each organization's fences that is stored, and under which rows. */
+  /** The stored version of each organization's fences, and its rows. */
   private readonly saved = new Map<string, { fences: Fences; stored: StoredOrganization }>()
   private unneeded: string[] = []
   private readonly running = new RunningTrips()
@@ -61,7 +61,7 @@ export class MatcherStore {
     this.scope = matcherCheckpoint(partition)
   }
 
-  /** Makes this process the owner of what is stored, and answers its root. */
+  /** Makes this process the owner of the stored state, and answers its root. */
   async take(): Promise<MatcherRoot | undefined> {
     this.owned = await OwnedCheckpoint.take(this.tables, this.scope)
     return this.tables.get<MatcherRoot>(MATCHER_STATE.name, this.scope, 'root')
@@ -99,7 +99,7 @@ export class MatcherStore {
     return { geofences, groups: organization.groups }
   }
 
-  /** The fences in force as the root names them, and the rows to write for that. */
+  /** The fences in force for the root, and the rows to write for them. */
   describe(fences: readonly Fences[], revision: number): { organizations: StoredOrganization[]; changes: RowChange[] } {
     const changes: RowChange[] = []
     const organizations = fences
@@ -123,7 +123,7 @@ export class MatcherStore {
     this.saved.clear()
   }
 
-  /** Stores pages and what is named by the root, then the root, and the checkpoint with the last. */
+  /** Stores pages and rows named by the root, then the root, and the checkpoint with the last. */
   async commit(root: MatcherRoot, changes: readonly RowChange[], pages: ReadonlyMap<number, PageRow>): Promise<void> {
     const rows = [...changes, ...[...pages].map(([page, row]) => this.change(this.pageId(page), row))]
     const unneeded = this.unneeded.splice(0).map((id) => this.change(id, null))
@@ -160,12 +160,12 @@ export class MatcherStore {
     return `page.${page}`
   }
 
-  /** Whether running trips have come further than their rows say, which then wait for a later save. */
+  /** Whether running trips have come further than their rows, which then wait for a later save. */
   get areTripsBehind(): boolean {
     return this.running.isBehind
   }
 
-  /** Rows to write that say how far running trips have come. */
+  /** Rows to write with the progress of running trips. */
   async runningTrips(state: MatcherState, nowMs: number): Promise<RowChange[]> {
     const rows = await this.running.rowsOf(state, nowMs)
     return [...rows].map(([id, row]) => ({ table: RUNNING_TRIPS.name, scope: this.scope, id, row }))
@@ -181,19 +181,19 @@ const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
     ? []
     : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
 
-/** What a partition begins with. */
+/** Initial settings of a partition. */
 export const FIRST_SETTINGS: MatchingSettings = { tripStopMs: 5 * 60_000, rollout: '*' }
 
 /** Shortest time between two writes of a partition's running trips. */
 const STORE_MS = 10_000
 const SLOTS_PER_SLICE = 4_096
 
-/** The rows that say how far the running trips of a partition have come. */
+/** The rows with the progress of a partition's running trips. */
 class RunningTrips {
-  /** Whether rows are to be written yet; what a process before has left out is not known. */
+  /** Whether rows are to be written yet; the omissions of an earlier process are unknown. */
   isBehind = true
   private storedAtMs = Number.NEGATIVE_INFINITY
-  /** Buckets that had trips when they were stored last. */
+  /** Buckets that had trips at the last store. */
   private filled: ReadonlySet<string> = new Set()
   private underWay: { atMs: number; filled: ReadonlySet<string> } | undefined
 
@@ -221,7 +221,7 @@ class RunningTrips {
     return rows
   }
 
-  /** What was answered last is stored; until then it is to be written again. */
+  /** The last answer is stored; until then it has to be written again. */
   stored(): void {
     if (this.underWay === undefined) return
     this.storedAtMs = this.underWay.atMs

@@ -25,8 +25,8 @@ interface CheckServices extends Pick<Services, 'log' | 'tables' | 'clock' | 'log
 }
 
 /**
- * Holds the records of a data type that changed against what it is now, page by page: each page is a fact, from which the
- * records' rows follow. A type that changes again begins anew, and the check before it ends where it stands.
+ * Checks the records of a changed data type against its present fields, page by page: each page is a fact, from which
+ * the records' rows follow. A type that changes again starts over, and the check before it ends at its place.
  */
 export const checkRecords = (services: CheckServices): Follower =>
   new Follower(services, {
@@ -77,7 +77,7 @@ const checkType = async (services: CheckServices, event: RecordedEvent, signal: 
   }
 }
 
-/** Records that name what is not there. */
+/** Records that name missing ones. */
 const danglingIn = async (
   { tables }: CheckServices,
   type: DataTypeRow,

@@ -14,18 +14,18 @@ import { type Deletion, deletionsOf, settled, type TakeOutServices } from './tak
 
 export const TAKE_BACK = 'take-back-deletions'
 
-/** Shortest wait after the tables have a deletion: they may be behind with what was appended right after it. */
+/** Shortest wait after the tables have a deletion: they may lack events appended right after it. */
 const BEHIND_MS = 1_000
-/** Names that are tried for what is restored. */
+/** Names tried for a restored record. */
 const NAMES_MAX = 20
-/** What was deleted before is as people have found it since, also where the log is followed from its beginning. */
+/** Older deletions are left as people have found them since, also where the log is followed from its beginning. */
 const AGE_MS_MAX = 7 * 86_400_000
 
 /**
- * Takes a deletion back that would have been refused: two processes, of which one deleted a record while the other one
- * came to name it, each looked at tables that did not have the other's write. What names it cannot be without it, and
- * nobody knows better what to put in its place, so that nothing is lost but the deletion. Where somebody said what takes
- * its place, that is named instead.
+ * Takes back a deletion that would have been refused: two processes, of which one deleted a record while the other one
+ * started to name it, each looked at tables that did not have the other's write. The naming record cannot be without
+ * it, and nobody can tell a better value, so that only the deletion is lost. Where the deletion named a replacement,
+ * that is named instead.
  */
 export const takeBackDeletions = (services: TakeOutServices): Follower => {
   const { clock, resources, tables } = services
@@ -73,16 +73,15 @@ const takeBack = async (services: TakeOutServices, { event, declaration }: Delet
     const how = { ...said, ...(shared.length > 0 && { shared }) }
     if (wrote !== undefined) logger.warn('a deletion was taken back: something came to name the record meanwhile', how)
   } catch (error) {
-    // What it names itself is gone: nobody but the office can say what is meant.
+    // // A record that it names itself is gone: only the office can say what is meant.
     if (!(error instanceof Failure) || error.status >= 500) throw error
     logger.error('a record that is named was deleted and cannot be restored', { ...said, error: error.message })
   }
 }
 
 /**
- * The record as it was, without the files that went with it. Where another one has taken its name it has another one; any
- * other value that only one may have it shares, and is listed as invalid. Where it is there again, or was erased, nothing
- * happens.
+ * The record as it was, without its deleted files. Where another one has taken its name it gets a new one; any other
+ * unique value it shares, and is listed as invalid. Where it exists again, or was erased, nothing happens.
  */
 const restore = async (writer: ResourceWriter, origin: WriteOrigin, id: string) => {
   const { declaration } = writer
@@ -105,7 +104,7 @@ const restore = async (writer: ResourceWriter, origin: WriteOrigin, id: string) 
   }
 }
 
-/** From the second on with the number behind its name: `Night shift (2)`. */
+/** From the second on with the number after its name: `Night shift (2)`. */
 const renamed = ({ fields, unique }: ResourceDeclaration, values: JsonObject, number: number): JsonObject => {
   const field = unique?.field
   if (field === undefined || number === 1) return values

@@ -24,8 +24,8 @@ export interface Deletion {
 }
 
 /**
- * Takes what was deleted out of the records that name it. The deletion does so too, right away; this finishes it after
- * a crash, where too many records name it for one request, and for records that came to name it at that very moment.
+ * Takes deleted records out of the records that name them. The deletion does so too, right away; this finishes it after
+ * a crash, where too many records name it for one request, and for records that started to name it at that very moment.
  */
 export const takeOutReferences = (services: TakeOutServices): Follower => {
   const declarations = services.resources.takenOut()
@@ -57,7 +57,7 @@ export const deletionsOf = (
     })
 }
 
-/** @throws Error when the tables are behind: which records name it is known when they have come past its deletion. */
+/** @throws Error when the tables are behind: the records that name it are known once they have passed its deletion. */
 export const settled = async ({ settle }: Pick<TakeOutServices, 'settle'>, event: RecordedEvent): Promise<void> => {
   if (!(await settle({ position: event.position, types: [event.type] }, SETTLE_MS)))
     throw new Error(`the tables do not have the deletion of ${event.stream} yet`)

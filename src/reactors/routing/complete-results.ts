@@ -26,7 +26,7 @@ export interface CompleteServices extends ResourceServices {
   isOurs?: IsOurs
 }
 
-/** Completes a routing result when the last of its tasks is over, or gone; and sees to it that what is to be planned is a job. */
+/** Completes a routing result when the last of its tasks has ended, or is gone; and makes sure that a planning is a job. */
 export const completeResults = (services: CompleteServices): Follower => {
   const writer = new RoutingWriter(services)
   return new Follower(services, {
@@ -49,7 +49,7 @@ export const completeResults = (services: CompleteServices): Follower => {
   }).start(services.tables)
 }
 
-/** Asks for the planning of a result, where its maker did not come that far. */
+/** Requests the planning of a result, if its maker did not get that far. */
 const ensureAsked = async (log: EventLog, event: RecordedEvent): Promise<void> => {
   const { values } = dataOf<ResourceData>(event)
   const { state, asked, taskIds } = values as unknown as RoutingValues

@@ -25,7 +25,7 @@ export interface PlanServices extends ResourceServices {
   travelTimes?: TravelTimes
 }
 
-/** How plannings are done: in a thread; one that is cancelled keeps the best plan that it has. */
+/** The work of plannings: in a thread; a cancelled one keeps its best plan. */
 export const planWork = (services: PlanServices): JobWork<RoutingRequested, RoutingJob> => {
   const writer = new RoutingWriter(services)
   return {
@@ -66,7 +66,7 @@ const planned = async (
   const roads = await services.travelTimes?.table(prepared.places, AbortSignal.any([stop, end]))
   const { places, tasks, vehicles } = prepared
   const { seed, seconds } = asked
-  // One that was stopped before it began makes its first plan alone.
+  // // One that was stopped before it began makes only its first plan.
   const steps = before.isStopped === true ? 0 : asked.steps
   const plan = await planInThread(
     { places, tasks, vehicles, seed, seconds, ...(steps !== undefined && { steps }), ...(roads && { roads }) },
@@ -86,13 +86,13 @@ const planned = async (
 }
 
 interface Ends {
-  /** The best plan so far is wanted. */
+  /** Requests the best plan so far. */
   stop: AbortSignal
-  /** Nothing is wanted any more. */
+  /** Ends the planning without a result. */
   end: AbortSignal
 }
 
-/** A job that was cancelled is to stop with its best plan; one that was deleted, or whose service stops, ends. */
+/** A cancelled job stops with its best plan; a deleted one, or one whose service stops, ends. */
 const endsOf = ({ log }: PlanServices, { id, signal }: JobRun<RoutingRequested>): Ends => {
   const stop = new AbortController()
   const end = new AbortController()

@@ -12,7 +12,7 @@ import type { Services } from '../../kit/services.ts'
 
 export const MAKE_SAMPLES = 'make-samples'
 
-/** Makes what a new organization tries the service with. It may be called again: nothing is made twice. */
+/** Makes the samples of a new organization. It may be called again: nothing is made twice. */
 export type SampleMaker = (origin: WriteOrigin, hubId: string) => Promise<void>
 
 interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, 'log' | 'tables'> {
@@ -22,7 +22,7 @@ interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, '
 const LOOKS_MAX = 50
 const LOOK_MS = 20
 
-/** Follows the foundings of organizations. Where it never ran it begins here: older organizations have no use for samples. */
+/** Follows the creation of organizations. Where it never ran it begins here: older organizations have no use for samples. */
 export const makeSamples = async (services: SampleServices): Promise<Follower> => {
   const { tables, log } = services
   const owned = await OwnedCheckpoint.take(tables, MAKE_SAMPLES)
@@ -50,7 +50,7 @@ const makeFor = async (services: SampleServices, event: RecordedEvent): Promise<
   const organizationId = idOfStream(event.stream)
   const oldest = { sort: { field: 'createdAt', order: 'asc' }, limit: 1 } as const
   const hasUser = async (): Promise<boolean> => (await tables.find(USERS_TABLE, organizationId, oldest)).rows.length > 0
-  // The directory has rows in the order of the log, and users come last: where one is, what is not there was deleted.
+  // // The directory has rows in the order of the log, users last: where one exists, missing rows were deleted.
   for (let looks = 1; !(await hasUser()); looks++) {
     if (looks === LOOKS_MAX) throw new Error(`the tables do not have the organization ${organizationId} yet`)
     await new Promise<void>((resume) => void clock.after(LOOK_MS, resume))
@@ -63,7 +63,7 @@ const makeFor = async (services: SampleServices, event: RecordedEvent): Promise<
     try {
       await make({ organizationId, now, ids: idSource(now), metadata }, rows[0].id)
     } catch (error) {
-      // Somebody has taken a name, or a rule has changed: an organization can do without a sample.
+      // // A name is taken, or a rule has changed: an organization can do without a sample.
       if (!(error instanceof Failure) || error.status >= 500) throw error
       logger.warn('samples could not be made', { organizationId, error: error.message })
     }

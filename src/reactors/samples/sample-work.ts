@@ -41,7 +41,7 @@ interface Sample {
   /** From the hub, in degrees. */
   north: number
   east: number
-  /** The key of a default flow, and what is done by it. */
+  /** The key of a default flow, and the title of its task. */
   flow: string
   title: string
 }
@@ -63,7 +63,7 @@ const SAMPLES: readonly Sample[] = [
 
 /**
  * A data type with three customers around the hub, and a task at each, the first one assigned to the founder of the
- * organization. What is there by its id is not made anew, and what was deleted stays so.
+ * organization. Existing records, by their id, are not made again, and deleted ones stay deleted.
  */
 export const sampleWork =
   (services: WorkServices): SampleMaker =>
@@ -87,7 +87,7 @@ export const sampleWork =
     }
   }
 
-/** Whether it is there: made now, or before. @throws Error when the tables do not have it yet */
+/** Whether it exists: made now, or before. @throws Error when the tables do not have it yet */
 const made = async (
   { tables, settle }: WorkServices,
   writer: ResourceWriter,

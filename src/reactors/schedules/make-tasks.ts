@@ -17,12 +17,12 @@ export const SCHEDULED_TASKS = 'scheduled-tasks'
 
 const LOOK_MS = 5_000
 const PAGE_ROWS = 100
-/** Tasks that one schedule makes in one turn after a time when nothing was made; more follow in the next. */
+/** Tasks that one schedule makes in one turn after a pause; more follow in the next. */
 const CATCH_UP_MAX = 50
 const AT_ONCE = 8
 const NOTICE_CHARS_MAX = 1_000
 
-/** Makes the tasks of schedules that are due, each once: its id follows from schedule and due time. */
+/** Makes the tasks of due schedules, each once: its id is derived from schedule and due time. */
 export class ScheduledTasks {
   private readonly services: ResourceServices & Pick<Services, 'clock' | 'logger'>
   private readonly schedules: ResourceWriter
@@ -42,7 +42,7 @@ export class ScheduledTasks {
     return this
   }
 
-  /** Resolves when the look that goes on has ended. */
+  /** Resolves when the current look has ended. */
   idle(): Promise<void> {
     return this.round
   }
@@ -62,7 +62,7 @@ export class ScheduledTasks {
     })
   }
 
-  /** A schedule that cannot be served now waits for the next look, and keeps none of the others. */
+  /** A schedule that cannot be served now waits for the next look, and blocks none of the others. */
   private async makeDue(): Promise<void> {
     const { tables, clock, logger } = this.services
     const range = { field: 'makeAt', to: clock.now() }
@@ -93,15 +93,15 @@ export class ScheduledTasks {
       await this.schedules.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
         ...others,
         ...(notice !== undefined && { notice }),
-        // A change of the schedule meanwhile has set when it is due.
+        // // A change of the schedule meanwhile has set the due time.
         ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
       }))
     }
   }
 
   /**
-   * Answers why none could be made, and none ever can be for this due time, or who was left out: assignees who may no
-   * longer have the task keep none of the others from it.
+   * Answers the reason if no task can ever be made for this due time, or the assignees left out: those who may no
+   * longer have the task do not keep the others from it.
    */
   private async makeTask(origin: WriteOrigin, id: string, values: JsonObject): Promise<string | undefined> {
     const dueAt = String(values.nextAt)
@@ -125,7 +125,7 @@ export class ScheduledTasks {
       await this.tasks.create(origin, body, { scheduleId: id, dueAt })
     } catch (error) {
       if (!(error instanceof Failure) || error.status >= 500) throw error
-      // Under this id it is there already, or was and is deleted.
+      // // Under this id it exists already, or was deleted.
       if (error.code !== 'conflict') return `No task was made for ${dueAt}: ${error.message}`.slice(0, NOTICE_CHARS_MAX)
     }
     if (leftOut.length === 0) return undefined

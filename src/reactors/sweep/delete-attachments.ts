@@ -11,7 +11,7 @@ export const DELETE_ATTACHMENTS = 'delete-attachments'
 
 type DeleteServices = Omit<FollowerServices, 'log'> & Pick<Services, 'log' | 'tables' | 'files'>
 
-/** Deletes the files of tasks and records that are deleted or erased. What comes late is swept (`sweep-files.ts`). */
+/** Deletes the files of deleted or erased tasks and records. Late files are swept (`sweep-files.ts`). */
 export const deleteAttachments = (services: DeleteServices): Follower =>
   new Follower(services, {
     name: DELETE_ATTACHMENTS,
@@ -29,6 +29,6 @@ const deleteFilesOf = async (store: Pick<FileStore, 'list' | 'delete'>, event: R
   const holder = { noun: categoryOf(event.stream), organizationId, id: idOfStream(event.stream) }
   const isErased = Object.keys(values).length === 0
   if (!isErased) for (const { upload } of filesOf(values)) await store.delete(uploadKey(holder, upload))
-  // What it had is erased with it: the store is asked.
+  // // Its list of files is erased with it: the store is asked.
   else for await (const { key } of store.list(keysOf(holder))) await store.delete(key)
 }

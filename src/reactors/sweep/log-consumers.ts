@@ -9,15 +9,15 @@ interface ConsumerRow extends Row {
   name: string
   /** ms since the epoch. */
   registeredAt: number
-  /** When a process last said that it runs, ms since the epoch. */
+  /** Time of the last report that it runs, ms since the epoch. */
   runsAt: number
 }
 
-/** How far a consumer is that is registered and runs nowhere. */
+/** Lag of a registered consumer that runs nowhere. */
 export interface AbsentConsumer {
   consumer: string
   partition: number
-  /** Events that it has not applied. */
+  /** Events not applied. */
   events: number
   /** Age of the oldest of them. */
   seconds: number
@@ -30,20 +30,20 @@ const SAY_MS = 60_000
 const ABSENT_MS = 5 * SAY_MS
 
 /**
- * The register of the consumers of the location log. Each keeps its checkpoint of a partition under `<name>-<partition>`; one
- * that is registered holds the log back there, also when it no longer runs, until it is forgotten.
+ * The register of the consumers of the location log. Each keeps its checkpoint of a partition under
+ * `<name>-<partition>`; a registered one holds the log back there, also when it no longer runs, until it is forgotten.
  */
 export class LogConsumers {
   private readonly services: RegisterServices
   private readonly known: readonly string[]
 
-  /** `known` are the names that this version has, whether they run at present or not. */
+  /** `known` are the names in this version, whether they run at present or not. */
   constructor(services: RegisterServices, known: readonly string[]) {
     this.services = services
     this.known = known
   }
 
-  /** Says in the register that the known ones run here, now and once a minute. */
+  /** Reports in the register that the known ones run here, now and once a minute. */
   async sayRunning(): Promise<{ close(): void }> {
     const { clock, logger } = this.services
     let cancel: () => void = () => undefined
@@ -60,12 +60,12 @@ export class LogConsumers {
     return { close: () => cancel() }
   }
 
-  /** Revision up to which each one has stored what it read of a partition; -1 for nothing. */
+  /** Revision through which each one has stored its reads of a partition; -1 for nothing. */
   async checkpointsAt(partition: number): Promise<number[]> {
     return Promise.all((await this.rows()).map(({ name }) => this.checkpointAt(name, partition)))
   }
 
-  /** Those that run nowhere, with what they have not applied. */
+  /** Consumers that run nowhere, with their lag. */
   async absent(): Promise<AbsentConsumer[]> {
     const { log, clock, partitions } = this.services
     const absent: AbsentConsumer[] = []
@@ -85,7 +85,7 @@ export class LogConsumers {
     return absent
   }
 
-  /** Lets go of a consumer that no longer exists. @throws Error for one that exists, and for one that is not registered. */
+  /** Removes a consumer that no longer exists. @throws Error for one that exists, and for one that is not registered. */
   async forget(name: string): Promise<void> {
     const rows = await this.rows()
     const row = rows.find((one) => one.name === name)

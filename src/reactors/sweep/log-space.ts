@@ -1,6 +1,6 @@
 import type { Services } from '../../kit/services.ts'
 
-/** Has the log give back the space of what is hidden, where its engine must be told to. */
+/** Makes the log free the space of hidden events, where its engine must be asked to. */
 export class LogSpace {
   private readonly services: Pick<Services, 'log' | 'logger'>
   private isForbidden = false

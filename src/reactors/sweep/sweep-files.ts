@@ -3,17 +3,17 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 
-/** Files of one kind, and what refers to them. */
+/** Files of one kind, and a test for references to them. */
 export interface FileOwner {
   /** Prefix of their keys. */
   prefix: string
-  /** Further beginnings of keys behind the prefix: one sweep need not look at all of them. Left out: it has no parts. */
+  /** Further prefixes of keys after it: one sweep need not look at all of them. Left out: it has no parts. */
   parts?: readonly string[]
-  /** Whether something names the file. Asked of the log: rows of tables may be on their way. */
+  /** Whether any record names the file. By the log: rows of tables may be on their way. */
   isNamed(key: string): Promise<boolean>
 }
 
-/** Where the next sweep goes on. */
+/** Place where the next sweep continues. */
 const SWEEPS: TableDeclaration = { name: 'fileSweeps', version: 1, equality: [] }
 
 interface SweepRow extends Row {
@@ -21,9 +21,9 @@ interface SweepRow extends Row {
 }
 
 const ROW = 'files'
-/** A file is put before what names it is written: a younger one may still be named. */
+/** A file is put before the record that names it is written: a younger one may still be named. */
 const YOUNG_MS = 24 * 3_600_000
-/** Files after which a sweep begins no further part. */
+/** Files after which a sweep starts no further part. */
 const LOOKED_MAX = 20_000
 
 export interface SweepServices {
@@ -33,9 +33,9 @@ export interface SweepServices {
 }
 
 /**
- * Deletes files that nothing names any more, such as a logo that was replaced, or an attachment whose request broke off at
- * the last moment; answers how many. A sweep takes part after part until it has looked at enough, and the next one goes
- * on there, also after a restart.
+ * Deletes files that are no longer named, such as a replaced logo, or an attachment whose request broke off at the last
+ * moment; answers their number. A sweep takes part after part until it has looked at enough, and the next one continues
+ * there, also after a restart.
  */
 export const sweepFiles = async (
   { files, tables, clock }: SweepServices,

@@ -1,16 +1,16 @@
 import type { Services } from '../../kit/services.ts'
 
-/** One family of streams that partitions have, and how one of them is truncated. */
+/** One family of partition streams, and the truncation of one of them. */
 export interface StreamSweep {
   streamOf(partition: number): string
-  /** Answers the first revision that is left, or undefined when there was nothing to truncate. */
+  /** Answers the first remaining revision, or undefined when there was nothing to truncate. */
   sweep(partition: number): Promise<number | undefined>
 }
 
 export interface SweeperOptions {
-  /** In the order in which they are swept. */
+  /** In the order of sweeping. */
   sweeps: readonly StreamSweep[]
-  /** Runs a sweep when nothing else needs the log to stay as it is. */
+  /** Runs a sweep when nothing else needs the log to stay unchanged. */
   exclusively?<Result>(run: () => Promise<Result>): Promise<Result>
   /** Called after each sweep. */
   onSwept?(): Promise<void>
@@ -19,11 +19,11 @@ export interface SweeperOptions {
   intervalMs?: number
 }
 
-/** What a sweep left of a stream. */
+/** Remainder of a stream after a sweep. */
 export interface Swept {
   stream: string
   partition: number
-  /** Revision of the first event that is left of a stream that was truncated. */
+  /** Revision of the first remaining event of a truncated stream. */
   first: number
 }
 
@@ -56,7 +56,7 @@ export class PartitionSweeper {
     await this.sweeping
   }
 
-  /** Sweeps every stream; one that fails does not keep the others from it. Answers those that were truncated. */
+  /** Sweeps every stream; a failing one does not stop the others. Answers the truncated ones. */
   async sweepAll(): Promise<Swept[]> {
     const { exclusively = (run) => run(), onSwept } = this.options
     const swept = await exclusively(() => this.sweepEach())

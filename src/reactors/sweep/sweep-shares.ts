@@ -12,12 +12,12 @@ import type { Services } from '../../kit/services.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 
 const PAGE_ROWS = 500
-/** Shares that are swept at a time: ten thousand that end together share the appends of the log. */
+/** Shares swept at a time: ten thousand that end together share the appends of the log. */
 const AT_ONCE = 64
 
 type SweepServices = ResourceServices & Pick<Services, 'clock'>
 
-/** Deletes shares that have ended, and has those of what came to another hub follow it there. */
+/** Deletes expired shares, and moves shares to the hub to which their subject has moved. */
 export const sweepShares = async (services: SweepServices, signal: AbortSignal): Promise<void> => {
   const question = { limit: PAGE_ROWS }
   for await (const page of pagesOf<ShareTokenRow>(services.tables, SHARE_TOKENS.name, NO_ORGANIZATION, question))
@@ -40,14 +40,14 @@ const sweepOne = async (services: SweepServices, { organizationId, shareId }: Sh
   const writer = share.writer(services)
   const hubIds = task === undefined ? tracker?.hubIds : [task.hubId]
   const stream = taskId === undefined ? `tracker-${trackerId}` : TASK_STREAMS + taskId
-  // A table that is being built must not end what is there.
+  // // A table that is being built must not end existing shares.
   if (hubIds === undefined && !(await isGone(services, stream))) return
   try {
     if (hubIds === undefined || endOfShare(row, task) <= now) await writer.remove(origin, shareId)
     else if (!isDeepStrictEqual(hubIds, row.hubIds))
       await writer.update(origin, shareId, (before) => ({ ...before, hubIds }))
   } catch (error) {
-    // Somebody deleted it, or what it shares, meanwhile.
+    // // It, or its subject, was deleted meanwhile.
     if (!(error instanceof Failure) || error.status >= 500) throw error
   }
 }

@@ -4,16 +4,16 @@ import { firstKept } from './first-kept.ts'
 import type { StreamSweep } from './sweep-partitions.ts'
 
 export interface LocationSweepOptions {
-  /** How long points stay in the log. */
+  /** Time for which points stay in the log. */
   keepMs: number
-  /** Revisions up to which the other consumers of a partition have stored what they read: history, latest position. */
+  /** Revisions through which the other consumers of a partition have stored their reads: history, latest position. */
   consumersAt(partition: number): Promise<readonly number[]>
-  /** Sees to a snapshot of the partition's matcher that goes at least through a revision, and answers the one up to which it goes. */
+  /** Ensures a snapshot of the partition's matcher that goes at least through a revision, and answers the one up to which it goes. */
   snapshot(partition: number, through: number): Promise<number>
 }
 
 /**
- * Truncates the location streams: what is older than `keepMs` and applied by every consumer, after a snapshot of the
+ * Truncates the location streams: events older than `keepMs` and applied by every consumer, after a snapshot of the
  * matcher, which could not be rebuilt without. A consumer that is behind holds the log back.
  */
 export const locationSweep = (

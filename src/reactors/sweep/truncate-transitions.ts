@@ -5,16 +5,16 @@ import { firstKept } from './first-kept.ts'
 import type { StreamSweep } from './sweep-partitions.ts'
 
 export interface TransitionSweepOptions {
-  /** How long decisions stay in the log. */
+  /** Time for which decisions stay in the log. */
   keepMs: number
   /** Revision up to which every consumer of a partition's transitions has stored them, -1 for nothing. */
   appliedAt(partition: number): Promise<number>
 }
 
 /**
- * Truncates the streams of transitions: what is older than `keepMs` and applied by every consumer. What may be decided
- * again stays, that is everything since the oldest event that the location stream has left; so does the last event, by
- * which an owner of the partition and cursors know where the stream stands.
+ * Truncates the streams of transitions: events older than `keepMs` and applied by every consumer. Decisions that may be
+ * made again stay, that is everything since the oldest remaining event of the location stream; so does the last event,
+ * by which an owner of the partition and cursors know the position of the stream.
  */
 export const transitionSweep = (
   { log, clock }: Pick<Services, 'log' | 'clock'>,

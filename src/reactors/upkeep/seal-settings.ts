@@ -18,8 +18,8 @@ const { noun } = pluginSetting.declaration
 const types = eventTypes(noun)
 
 /**
- * Writes settings of plugins anew that stand in the log in clear, as versions before wrote them, and takes those events
- * away. The log is walked once: from then on the checkpoint says that there are none.
+ * Rewrites settings of plugins that are in the log in clear, as written by earlier versions, and removes those events.
+ * The log is walked once: from then on the checkpoint says that there are none.
  */
 export const sealSettings = (services: SealServices): Follower =>
   new Follower(services, {
@@ -56,7 +56,7 @@ const seal = async (services: SealServices, { stream, revision, data }: Recorded
 
 const same = (values: JsonObject): JsonObject => values
 
-/** The deletion without what was deleted. */
+/** The deletion without the deleted data. */
 const emptied = ({ type, data }: RecordedEvent): Fact => {
   const deletion = decodeJson<ResourceData>(data)
   const { settings: _settings, ...values } = deletion.values

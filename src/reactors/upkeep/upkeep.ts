@@ -6,7 +6,7 @@ import type { JobWork } from '../../kit/jobs/attempt.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
 import type { Services } from '../../kit/services.ts'
 
-/** The consumer that keeps the service in order. */
+/** The consumer of maintenance tasks. */
 export const UPKEEP = 'upkeep'
 
 interface UpkeepAsked extends JobAsked {
@@ -17,7 +17,7 @@ interface UpkeepAsked extends JobAsked {
 
 export type UpkeepTasks = { [task in UpkeepAsked['task']]: (name: string, signal: AbortSignal) => Promise<unknown> }
 
-/** A task that an operator asked for; one runs at a time, and none is tried again after it has failed. */
+/** A task requested by an operator; one runs at a time, and none is retried after a failure. */
 const TASK = defineJob<UpkeepAsked, JobRow>({
   kind: UPKEEP,
   types: {
@@ -30,7 +30,7 @@ const TASK = defineJob<UpkeepAsked, JobRow>({
   isFinal: () => true,
 })
 
-/** Asks for a task; answers the stream that its end stands in. */
+/** Requests a task; answers the stream in which its end is logged. */
 export const askUpkeep = async (
   { log, clock }: Pick<Services, 'log' | 'clock'>,
   asked: Pick<UpkeepAsked, 'task' | 'name'>,
@@ -43,7 +43,7 @@ export const askUpkeep = async (
   return TASK.stream(id)
 }
 
-/** What the end of a task reports, wherever it is done. @throws Error with what its failure says, or when the signal is aborted. */
+/** The report of a task's end, wherever it ran. @throws Error with its failure's message, or when the signal is aborted. */
 export const upkeepEnd = async (
   { log }: { log: Pick<EventLog, 'follow'> },
   stream: string,

@@ -5,31 +5,31 @@ import type { UserCaller } from '../../../kernel/caller.ts'
 import type { JsonObject } from '../../../kernel/json.ts'
 import type { EventData } from '../event-seen.ts'
 
-/** What an action is given: one run of one automation, with what the event says as things are now. */
+/** Input of an action: one run of one automation, with the present state of the event's data. */
 export interface Work {
   automation: AutomationRow
   details: Details
   /** `owedAt` in ms since the epoch: nothing of the run was done before. */
   run: { runId: string; sequence: number; trigger: RunTrigger; owedAt: number }
-  /** No attempt of the run can have begun before, in this process or another: nothing was written by it. */
+  /** No attempt of the run can have begun before, in this process or another: it has written nothing. */
   isFirst: boolean
-  /** The automation's last editor, as they may see and do now; has the permissions that the type needs. */
+  /** The automation's last editor, with their present sight and rights; has the permissions that the type needs. */
   editor: UserCaller
   /** As far as the editor may see it; paths of values and templates are looked up in `rulesData` of it. */
   data: EventData
-  /** A link of the service's own in the data, which is no text of others. */
+  /** A link of the service's own in the data, not a text of others. */
   link?: string
-  /** Whether a user may see what the event is about, as things are now. */
+  /** Whether a user may now see the subject of the event. */
   isSeenBy(user: UserCaller): boolean
 }
 
 export type Outcome =
   | {
       kind: 'done'
-      /** What the log of runs keeps of an answer from outside. */
+      /** The part of an outside answer that the log of runs keeps. */
       statusCode?: number
       answer?: string
-      /** What was written here: ids alone, which the log of runs keeps in clear. */
+      /** Ids of the records written here, which the log of runs keeps in clear. */
       wrote?: JsonObject
     }
   | {
@@ -38,26 +38,26 @@ export type Outcome =
       answer?: string
       /** One short sentence without secrets. */
       error?: string
-      /** It asks not to be tried again before; at most a day counts. */
+      /** Requested pause before the next attempt; at most a day counts. */
       retryAfterMs?: number
-      /** No further attempt can help: the run is dead, and what is gone for good ends the automation too. */
+      /** No further attempt can help: the run is dead, and if the cause is permanent the automation ends too. */
       ends?: 'run' | 'automation'
     }
   /** The editor may not do this now: the run is skipped. */
   | { kind: 'hidden' }
 
 /**
- * One type of automation. An attempt may be made again, by another process too: a webhook repeats its `webhook-id`, and
- * an action inside is a command whose ids follow from `runId`, so that the second time changes nothing. It throws only
- * for failures of the service's own (an engine is down), which use up no attempt.
+ * One type of automation. An attempt may be repeated, by another process too: a webhook repeats its `webhook-id`, and
+ * an action inside is a command whose ids are derived from `runId`, so that the second time changes nothing. It throws
+ * only for failures of the service's own (an engine is down), which use up no attempt.
  */
 export interface Action extends ActionType {
-  /** Whether it calls somebody outside, whose health bounds the attempts; what happens to one run inside says nothing of others. */
+  /** Whether it calls an outside server, whose health bounds the attempts; one run inside tells nothing of others. */
   isOutside(details: Details): boolean
-  /** Whether it reads what lists must have first: what led to the run, or what came before that. */
+  /** Whether it reads lists that must first include the cause of the run, or events before that. */
   readsLists(details: Details, trigger: RunTrigger): boolean
   attempt(work: Work): Promise<Outcome>
-  /** What an attempt would do, for a dry run; nothing is done. */
+  /** Effect of an attempt, for a dry run; nothing is done. */
   preview(work: Work): Promise<JsonObject>
 }
 

@@ -20,7 +20,7 @@ const PATHS = {
   assigneeIds: `${DETAILS_PATH}/assigneeIds`,
 }
 
-/** What the three types that change the event's task share; `act` does it, once for each run. */
+/** Common part of the three types that change the event's task; `act` does it, once for each run. */
 const taskAction = (
   services: InsideServices,
   parts: Pick<Action, 'check' | 'needs' | 'names' | 'preview'> & { act(work: Work, task: TaskRow): Promise<unknown> },
@@ -29,7 +29,7 @@ const taskAction = (
   return {
     isSigned: false,
     isOutside: () => false,
-    // A task is read from its own stream, and what it names was listed before it was written.
+    // // A task is read from its own stream, and the records that it names were listed before it was written.
     readsLists: (details) => namesDataSource(details),
     ...others,
     show: (details) => details,
@@ -113,7 +113,7 @@ export const assignTaskAction = (services: InsideServices): Action => {
   })
 }
 
-/** Fills in components of the event's task, also those that clients may only read. */
+/** Fills in components of the event's task, also those that are read-only for clients. */
 export const updateTaskAction = (services: InsideServices): Action => {
   const writer = new TaskWriter(services)
   const componentsOf = async (work: Work): Promise<JsonObject> => {
@@ -159,7 +159,7 @@ const ASSIGN = compileCheck({
 
 const taskIdOf = ({ run }: Work): string => run.trigger.subject.id
 
-/** The members of the details, as they are in this run. */
+/** The members of the details, with the values of this run. */
 const valuesIn = async (services: InsideServices, work: Work): Promise<{ [name: string]: Json | undefined }> => {
   const valueFor = await valuesOf(services, work, work.details)
   return Object.fromEntries(Object.entries(work.details).map(([name, value]) => [name, resolved(value, valueFor)]))

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../kernel/json.ts'
 
 /*
- * What incoming webhooks of chats take: Slack `{text}` in its mrkdwn (api.slack.com/messaging/webhooks), Mattermost and
- * those after its model `{text}` in Markdown (developers.mattermost.com/integrate/webhooks/incoming), Microsoft Teams an
+ * Formats of incoming webhooks of chats: Slack `{text}` in its mrkdwn (api.slack.com/messaging/webhooks), Mattermost
+ * and those after it `{text}` in Markdown (developers.mattermost.com/integrate/webhooks/incoming), Microsoft Teams an
  * Adaptive Card in a message (the workflow "post to a channel when a webhook request is received", and its connectors).
  */
 
@@ -14,7 +14,7 @@ export const CHAT_CHARS_MAX = 4_000
 const SLACK_HOSTS = ['slack.com', 'slack-gov.com']
 const TEAMS_HOSTS = ['webhook.office.com', 'logic.azure.com', 'api.powerplatform.com', 'powerautomate.com']
 
-/** The form that the host of a url takes; one that is not known takes Mattermost's, as most do. */
+/** The form for the host of a url; an unknown one takes Mattermost's, as most do. */
 export const chatFormOf = (url: string): ChatForm => {
   const host = new URL(url).hostname
   const isOf = (domains: readonly string[]): boolean =>
@@ -23,13 +23,13 @@ export const chatFormOf = (url: string): ChatForm => {
   return isOf(TEAMS_HOSTS) ? 'teams' : 'mattermost'
 }
 
-/** Makes a value plain text in the form: it neither formats, nor links, nor calls anybody. */
+/** Makes a value plain text in the form: it neither formats, nor links, nor mentions anybody. */
 export const chatEscape = (form: ChatForm): ((value: string) => string) => {
   if (form === 'teams') return String
   return (value) => {
     const entities = value.replace(/[&<>]/g, (character) => ENTITIES[character])
     if (form === 'slack') return entities
-    // A zero-width space takes `@all` apart; Markdown's own characters are escaped.
+    // // A zero-width space breaks up `@all`; Markdown's own characters are escaped.
     return entities.replace(/[\\`*_[\]()~|#]/g, '\\$&').replace(/@/g, '@\u200b')
   }
 }
@@ -43,7 +43,7 @@ export const chatBody = (form: ChatForm, subject: string | undefined, text: stri
   return { text: subject === undefined ? text : `${mark}${subject}${mark}\n${text}` }
 }
 
-/** Rich text, in which nothing is Markdown; one block for each line. */
+/** Rich text, without Markdown; one block for each line. */
 const teamsBody = (subject: string | undefined, text: string): JsonObject => {
   const line = (content: string, weight?: string): JsonObject => ({
     type: 'RichTextBlock',

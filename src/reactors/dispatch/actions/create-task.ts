@@ -31,7 +31,7 @@ const PEOPLE = ['teamId', 'assigneeIds']
 
 const checkBody = compileCheck(heldSchema(createSchema(taskResource.declaration)))
 
-/** Makes a task, whose id follows from the run. `isAssigned`: it says to whom. */
+/** Makes a task, whose id is derived from the run. `isAssigned`: it names the assignees. */
 export const createTaskAction = (services: InsideServices, isAssigned: boolean): Action => {
   const writer = new TaskWriter(services)
   return {
@@ -104,7 +104,7 @@ const check = async (sent: JsonObject | undefined, context: DetailsContext, isAs
 const isSomebody = (value: Json | undefined): boolean =>
   value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)
 
-/** Where the details name no hub, it is that of the event. */
+/** Where the details name no hub, the event's is used. */
 const hubFaults = (
   beside: Json | undefined,
   within: Json | undefined,
@@ -117,7 +117,7 @@ const hubFaults = (
   return needsHub ? [{ path, message: `is required: an event ${event} has no hub` }] : []
 }
 
-/** The body of the task as it is made, before it is checked as every task is. */
+/** The body of the new task, before the checks of every task. */
 const bodyOf = async (services: InsideServices, work: Work): Promise<JsonObject> => {
   const { flowId, hubId, task, teamId, assigneeIds } = work.details
   const valueFor = await valuesOf(services, work, work.details)

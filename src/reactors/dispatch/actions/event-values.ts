@@ -11,12 +11,12 @@ import { rulesData } from '../event-data.ts'
 import type { Work } from './action.ts'
 import type { InsideServices } from './inside.ts'
 
-/** What all dynamic values of one action may come to, as JSON: an event may be large, and be named often. */
+/** Size of all dynamic values of one action together, as JSON: an event may be large, and be named often. */
 const BYTES_MAX = 256 * 1024
 
 type Tables = DetailsContext['tables']
 
-/** The flow that the rules name, whose data source values are taken from. */
+/** The flow that the rules name, from whose data source values are taken. */
 const flowOfRules = (fields: { [key: string]: unknown }): string | undefined => {
   const flowId = fields['task.flowId']
   return typeof flowId === 'string' ? flowId.toLowerCase() : undefined
@@ -43,7 +43,7 @@ const refFault = ({ pathFault, event }: DetailsContext, path: string): string | 
   return path === '' ? `must be a path in the data of ${event}` : pathFault(path)
 }
 
-/** Names of the fields that `fromDataSource` may take, or why there are none. */
+/** Names of the fields that `fromDataSource` may take, or the reason why there are none. */
 const fieldsToChoose = async (
   { tables, editor, event, fields }: DetailsContext,
   value: Json,
@@ -58,7 +58,7 @@ const fieldsToChoose = async (
 
 const known = new WeakMap<object, boolean>()
 
-/** Whether a value is read from the record of a task. Each run asks it of the same details. */
+/** Whether a value is read from the record of a task. Each run checks the same details. */
 export const namesDataSource = (details: Json): boolean => {
   if (typeof details !== 'object' || details === null) return false
   const names = known.get(details) ?? dynamicsIn(details).some(({ from }) => from === 'dataSource')
@@ -68,11 +68,11 @@ export const namesDataSource = (details: Json): boolean => {
 
 interface SourceField {
   dataTypeId: string
-  /** Under which records keep its value. */
+  /** Key of its value in records. */
   key: string
 }
 
-/** The fields that a flow's data source configuration maps, by name, but the primary key: that is what records are found by. */
+/** The fields mapped by a flow's data source configuration, by name, without the primary key, by which records are found. */
 const sourceOf = async (
   tables: Tables,
   organizationId: string,
@@ -95,8 +95,8 @@ const sourceOf = async (
 }
 
 /**
- * What dynamic values are for one run: read from the event as the editor may see it, and from the record of its task as
- * it is, whatever a role hides. @throws Failure too_large
+ * Dynamic values of one run: read from the event as the editor may see it, and from the whole record of its task, even
+ * fields that a role hides. @throws Failure too_large
  */
 export const valuesOf = async (
   { tables }: Pick<InsideServices, 'tables'>,

@@ -6,7 +6,7 @@ import type { Details, DetailsContext } from '../../../features/automations/acti
 import type { Work } from './action.ts'
 import { type InsideServices, NotForEditor, originOf } from './inside.ts'
 
-/** In texts about a task: a link by which it is followed, which is made when the text is. */
+/** Path in texts about a task: a link to follow it, which is made together with the text. */
 const PATH = 'task.followUrl'
 
 const named = (text: unknown): boolean => typeof text === 'string' && /\{\{[^}]*followUrl/.test(text)

@@ -7,7 +7,7 @@ import type { ResourceServices } from '../../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../../kit/resource/writes.ts'
 import type { Outcome, Work } from './action.ts'
 
-/** What actions that write here need. */
+/** Services of actions that write here. */
 export type InsideServices = ResourceServices & { clock: Clock }
 
 export const DETAILS_PATH = '/automationDetails'
@@ -15,7 +15,7 @@ export const DETAILS_PATH = '/automationDetails'
 /** The editor may not do this now. */
 export class NotForEditor extends Error {}
 
-/** Writes of a run are the automation's own: they say which run they are of, and what may follow from them. */
+/** Writes of a run are the automation's own: they name their run, and limit further runs. */
 export const originOf = ({ clock }: Pick<InsideServices, 'clock'>, { automation, run }: Work): WriteOrigin => {
   const { organizationId } = automation
   const now = clock.now()
@@ -29,8 +29,8 @@ export const originOf = ({ clock }: Pick<InsideServices, 'clock'>, { automation,
 }
 
 /**
- * Does what a run is to do, unless an attempt before has. What the service refuses ends the run: it would be refused
- * again. Whatever else goes wrong is the service's own and is thrown.
+ * Performs the act of a run, unless an earlier attempt has. A refusal by the service ends the run: it would be refused
+ * again. Any other failure is the service's own and is thrown.
  */
 export const outcomeOf = async (act: () => Promise<JsonObject>): Promise<Outcome> => {
   try {
@@ -49,7 +49,7 @@ const sentenceOf = ({ code, message }: Failure): string => `${code}: ${message}`
 
 const PAGE_EVENTS = 20
 
-/** Whether the run has written this stream already; only what was logged since it was owed is looked at. */
+/** Whether the run has written this stream already; only events logged since it was owed are read. */
 export const hasWritten = (
   services: Pick<InsideServices, 'log'>,
   stream: string,
@@ -70,7 +70,7 @@ const findsWritten = async (
   }
 }
 
-/** Most that clocks of nodes and of the log may differ. */
+/** Largest difference between clocks of nodes and of the log. */
 const CLOCKS_APART_MS = 60_000
 
 /** The members of details; others are refused. @throws Failure invalid */

@@ -4,14 +4,14 @@ import { normalizeKey } from '../../../kit/commands/unique-claim.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
 
 const DAY_MS = 86_400_000
-/** Mails of automations that one organization may have sent in a day to its users, by addresses that they have confirmed. */
+/** Mails of automations from one organization to its users, at addresses that they have confirmed, in a day. */
 const OWN_MAX = 10_000
-/** And to all other addresses. */
+/** The same to all other addresses. */
 const FOREIGN_MAX = 2_000
-/** To one such address: another organization's mails to it count apart, so that none silences the alerts of another. */
+/** The same to one such address, counted for each organization, so that none silences the alerts of another. */
 const ONE_FOREIGN_MAX = 50
 
-/** Bounds what automations have mailed in the operator's name. Counted over all nodes. */
+/** Bounds the mails that automations send in the operator's name. Counted over all nodes. */
 export class MailAllowance {
   private readonly tables: Pick<TableStore, 'increment'>
   private readonly keyring: Pick<Keyring, 'hmac'>
@@ -21,7 +21,7 @@ export class MailAllowance {
     this.keyring = keyring
   }
 
-  /** Counts a mail; answers what is used up and until when (ms since the epoch), or undefined when it may go. */
+  /** Counts a mail; answers the limit reached and until when (ms since the epoch), or undefined when it may go. */
   async count(
     organizationId: string,
     address: string,

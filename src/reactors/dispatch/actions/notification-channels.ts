@@ -24,14 +24,14 @@ export type NotificationServices = InsideServices &
     publicUrl: string
   }
 
-/** What became of telling one recipient. Errors are short sentences without secrets and addresses. */
+/** Outcome of notifying one recipient. Errors are short sentences without secrets and addresses. */
 export type Told =
   | { kind: 'done'; statusCode?: number; answer?: string }
-  /** For good. `isGone`: whatever comes later would be refused too. */
+  /** Permanent. `isGone`: later messages would be refused too. */
   | { kind: 'refused'; error: string; statusCode?: number; answer?: string; isGone?: boolean }
   | { kind: 'failed'; error?: string; statusCode?: number; answer?: string; retryAfterMs?: number }
 
-/** Tells one recipient of a run; again it is the same message, by its id. */
+/** Notifies one recipient of a run; a repeat is the same message, by its id. */
 export type Tell = (work: Work, recipient: string) => Promise<Told>
 
 export const channelsOf = (services: NotificationServices): { [channel in NotificationChannel]: Tell } => {
@@ -44,7 +44,7 @@ export const channelsOf = (services: NotificationServices): { [channel in Notifi
   }
 }
 
-/** Users no longer active are passed over where others are told. */
+/** Users no longer active are passed over if others are notified. */
 const GONE_USER: Told = { kind: 'refused', error: GONE }
 
 const notify = async (services: NotificationServices, users: TellUser, work: Work, userId: string): Promise<Told> => {
@@ -100,7 +100,7 @@ const languageOf = async (
 
 const foreign = (address: string) => ({ address, isForeign: true })
 
-/** Where an active user is reached: by the address that they have confirmed, otherwise by what somebody typed. */
+/** Address of an active user: the one that they have confirmed, otherwise the one that somebody entered. */
 const addressOf = async (services: NotificationServices, organizationId: string, userId: string) => {
   const user = await activeUser(services, organizationId, userId)
   if (user === undefined) return undefined

@@ -28,13 +28,13 @@ export interface NotificationDetails {
   text: string
 }
 
-/** People that one run tells. */
+/** Maximum of people that one run notifies. */
 export const RECIPIENTS_MAX = 200
 const SUBJECT_CHARS_MAX = 500
 const TEXT_CHARS_MAX = 10_000
 const URL_CHARS_MAX = 2_048
 const REF_CHARS_MAX = 200
-/** Stands for what is secret in the url of a chat; sent back it keeps the url. */
+/** Replaces the secret part of a chat's url; sent back it keeps the url. */
 const MASK = '/***'
 
 export const recipientsOf = (details: Details): Recipient[] => [(details as unknown as NotificationDetails).to].flat()
@@ -42,7 +42,7 @@ export const recipientsOf = (details: Details): Recipient[] => [(details as unkn
 /** Urls of chats. */
 export const chatsOf = (details: Details): string[] => recipientsOf(details).filter((one) => typeof one === 'string')
 
-/** The details as anybody may read them: knowing the url of a chat is enough to write to it. */
+/** The details as anybody may read them: the url of a chat is enough to write to it. */
 export const shownDetails = (details: Details): JsonObject => {
   const { channel, to } = details as unknown as NotificationDetails
   if (channel !== 'chat') return details
@@ -95,7 +95,7 @@ const templateFaults = (
   return message === undefined ? [] : [{ path, message }]
 }
 
-/** Ids in the form in which they are kept; what is no text is refused later. */
+/** Ids in their stored form; values that are no text are refused later. */
 const lowerIds = (to: Json): Json => {
   const lower = (one: Json): Json => {
     if (isObject(one) && typeof one.roleId === 'string') return { ...one, roleId: one.roleId.toLowerCase() }
@@ -104,7 +104,7 @@ const lowerIds = (to: Json): Json => {
   return Array.isArray(to) ? to.map(lower) : lower(to)
 }
 
-/** The urls with those that stand masked as they were: of several of one origin each its own, in their order. */
+/** The urls with masked ones restored: of several of one origin each its own, in their order. */
 const unmasked = (to: Json, known: readonly string[]): Json => {
   const left = [...known]
   const whole = (one: Json): Json => {
@@ -119,7 +119,7 @@ interface RecipientsContext {
   caller: Pick<HttpCaller, 'refusal'>
   context: DetailsContext
   channel: NotificationChannel
-  /** Recipients of before: they are not refused. */
+  /** Earlier recipients: they are not refused. */
   known: readonly Recipient[]
 }
 
@@ -139,7 +139,7 @@ const assertRecipients = async (asked: RecipientsContext, to: Json): Promise<voi
   )
 }
 
-/** Which of the users and roles that are named there are. */
+/** The named users and roles that exist. */
 const lookedUp = async (
   { editor, tables }: DetailsContext,
   list: readonly Json[],

@@ -21,26 +21,26 @@ import {
   recipientsOf,
 } from './notification-details.ts'
 
-/** Whom one attempt tells. */
+/** Recipients of one attempt. */
 export interface Resolved {
   /** Ids of users, addresses and urls, each once and at most `RECIPIENTS_MAX`. */
   recipients: string[]
-  /** Why others who are named are not told; short sentences without addresses. */
+  /** Reasons why other named recipients are left out; short sentences without addresses. */
   faults: string[]
-  /** There are more than may be told. */
+  /** There are more than the maximum. */
   isCut: boolean
 }
 
-/** Values of all refs together that are looked at. */
+/** Maximum of values of all refs together that are looked at. */
 const VALUES_MAX = 1_000
-/** Users of all roles together that are looked at: most may not see the subject. */
+/** Maximum of users of all roles together that are looked at: most may not see the subject. */
 const ROLE_USERS_MAX = 5_000
 const PAGE_ROWS = 100
 
 export const GONE = 'the user is not active'
 export const BLIND = 'the user may not see this'
 
-/** Resolves `to` as things are now: users who are not active, or may not see what the event is about, are left out. */
+/** Resolves `to` now: users who are not active, or may not see the event's subject, are left out. */
 export const resolveRecipients = async (
   tables: Pick<TableStore, 'getMany' | 'find'>,
   work: Work,
@@ -63,7 +63,7 @@ class Resolving {
   private readonly recipients = new Set<string>()
   private readonly faults: string[] = []
   private readonly roles = new Map<string, AccessRoleRow | undefined>()
-  /** As many are told as may be. */
+  /** The maximum of recipients is reached. */
   private isCut = false
   /** Some were not looked at. */
   private isPartial = false
@@ -132,7 +132,7 @@ class Resolving {
     this.isPartial = true
   }
 
-  /** Answers why users are left out, in the order of the ids; undefined for who is told. */
+  /** Answers the reasons why users are left out, in the order of the ids; undefined for recipients. */
   private async addUsers(ids: readonly string[]): Promise<(string | undefined)[]> {
     if (ids.length === 0) return []
     const { organizationId } = this.work.automation
@@ -162,5 +162,5 @@ class Resolving {
   }
 }
 
-/** A component that was left empty names nobody. */
+/** An empty component names nobody. */
 const isSaid = (value: unknown): boolean => value !== undefined && value !== null && value !== ''

@@ -15,7 +15,7 @@ export interface NotificationText {
   text: string
 }
 
-/** Subject and text of a run, as its editor may see the event, with values that are escaped for where they go. */
+/** Subject and text of a run, as its editor may see the event, with values escaped for their place. */
 export const notificationText = (
   work: Work,
   escapeValue: (value: string) => string = String,
@@ -30,12 +30,12 @@ export const notificationText = (
   const filled = fill(text, charsMax).trim()
   return {
     ...(filledSubject !== '' && { subject: filledSubject }),
-    // Where nothing of the event is left in it, recipients learn at least which automation it was.
+    // // Where no text of the event is left, recipients learn at least which automation it was.
     text: filled === '' ? escapeValue(work.automation.name) : filled,
   }
 }
 
-/** Control characters but tabs and line breaks, and what turns the direction of text. */
+/** Control characters but tabs and line breaks, and characters that change the direction of text. */
 const UNWANTED = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
 /** The body of the request to a chat. */

@@ -20,13 +20,13 @@ import {
 import { BLIND, GONE, resolveRecipients, type Resolved } from './notification-recipients.ts'
 import { chatRequestBody, notificationText } from './notification-text.ts'
 
-/** Tells people by e-mail, in a chat, or in the application. */
+/** Notifies people by e-mail, in a chat, or in the application. */
 export const notificationAction = (services: NotificationServices): Action => {
   const channels = channelsOf(services)
   return {
     isSigned: false,
     isOutside: ({ channel }) => channel !== 'inApp',
-    // A share is made of the task as its table has it.
+    // // A share is made from the task's row in its table.
     readsLists: namesFollowUrl,
     needs: [],
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
@@ -42,7 +42,7 @@ export const notificationAction = (services: NotificationServices): Action => {
   }
 }
 
-/** The work with the link that its texts name, or how the run ends without it. */
+/** The work with the link that its texts name, or the end of the run without it. */
 const linkedOrEnd = async (services: NotificationServices, work: Work): Promise<Work | Outcome> => {
   let said = work
   const outcome = await insideOutcome(async () => {
@@ -52,14 +52,14 @@ const linkedOrEnd = async (services: NotificationServices, work: Work): Promise<
   return outcome.kind === 'done' ? said : outcome
 }
 
-/** Those whose absence leaves nobody: an address is always there, and what a ref names nobody knows before. */
+/** Named users and roles; without them nobody may be left: an address always exists, the target of a ref is unknown. */
 const namesIn = (recipients: readonly Recipient[]): { users: string[]; roles: string[] } => {
   const users = recipients.filter((one): one is string => typeof one === 'string' && isId(one))
   const roles = recipients.flatMap((one) => (typeof one !== 'string' && 'roleId' in one ? [one.roleId] : []))
   return users.length + roles.length === recipients.length ? { users, roles } : { users: [], roles: [] }
 }
 
-/** Several are told at once, as a mail may take seconds. */
+/** Several are notified at once, as a mail may take seconds. */
 const AT_ONCE = 8
 
 const tellAll = async (
@@ -84,7 +84,7 @@ const tellAll = async (
   return recipients.map((recipient) => told.get(recipient) as Told)
 }
 
-/** How a run ends that has told all, or goes on for those who could not be told yet. */
+/** Outcome of a run that has notified all, or continues for those who could not be reached yet. */
 const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome => {
   const all: Told[] = [...each, ...faults.map((error) => ({ kind: 'refused' as const, error }))]
   if (all.length === 0) return { kind: 'done', answer: 'Nobody is there to tell.' }
@@ -92,7 +92,7 @@ const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome 
   const told = there.length === 0 ? all : there
   const failed = told.filter((one) => one.kind === 'failed')
   const refused = told.filter((one) => one.kind === 'refused')
-  // Recipients told by an earlier attempt say nothing of this one.
+  // // Recipients notified by an earlier attempt tell nothing about this one.
   const [first] = [...failed, ...refused, ...told.filter(({ statusCode }) => statusCode !== undefined), ...told]
   const { statusCode, answer = isCut ? `Only the first ${RECIPIENTS_MAX} are told.` : undefined } = first
   const seen = { ...(statusCode !== undefined && { statusCode }), ...(answer !== undefined && { answer }) }
@@ -107,18 +107,18 @@ const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome 
   return { ...common, ends: areAllGone ? 'automation' : 'run' }
 }
 
-/** Users named by id who are gone, or do not see it, are passed over where others are told. */
+/** Users named by id who are gone, or do not see it, are passed over if others are notified. */
 const PASSED_OVER: readonly string[] = [GONE, BLIND]
 
-/** What the stream `messages-<run>` says: which recipients need not be told any more. */
+/** Event of the stream `messages-<run>`: a recipient who need not be notified any more. */
 const MESSAGE_ENDED = 'messageEnded'
 const messagesStream = ({ run }: Work): string => `messages-${run.runId}`
 const EVENTS_MAX = 500
 
 interface MessageEnded {
-  /** Key of the recipient, which does not say who it is. */
+  /** Key of the recipient, which does not reveal who it is. */
   key: string
-  /** Absent for one who was told. */
+  /** Absent for a notified one. */
   error?: string
 }
 

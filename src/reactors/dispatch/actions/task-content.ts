@@ -13,7 +13,7 @@ import { FILES, isEmpty, valueFault, type ValueRule } from '../../../kit/values/
 import type { Work } from './action.ts'
 import { type InsideServices, NotForEditor } from './inside.ts'
 
-/* What of a task stands in the details of an automation, checked as far as it is static. */
+/* Fields of a task in the details of an automation; the static ones are validated. */
 
 const TEAMS = 'teams'
 const COMPONENTS_MAX = 200
@@ -26,11 +26,11 @@ const checkOf = (field: string): Check => {
   return check
 }
 
-/** Faults of a field of a task that is static; a dynamic one is looked at when the task is made. */
+/** Faults of a static field of a task; a dynamic one is checked when the task is made. */
 export const fieldFaults = (field: string, value: Json, path: string): FieldError[] =>
   isStatic(value) ? checkOf(field)(value).map((fault) => ({ ...fault, path: path + fault.path })) : []
 
-/** Faults of components: with a flow each is one of its own, and what is static fits it. */
+/** Faults of components: with a flow each must be one of its own, and a static value must fit it. */
 export const componentFaults = async (
   context: DetailsContext,
   flow: FlowContent | undefined,
@@ -54,7 +54,7 @@ export const componentFaults = async (
 
 const COMPONENT_ID = /^[a-zA-Z][a-zA-Z0-9_]{0,49}$/
 
-/** Faults of the value of a component, or of a field of a record, that is static. */
+/** Faults of the static value of a component, or of a field of a record. */
 export const staticFaults = async (
   { tables, editor }: DetailsContext,
   rule: ValueRule,
@@ -70,7 +70,7 @@ export const staticFaults = async (
   return isThere ? [] : [{ path, message: NAMES_NOTHING }]
 }
 
-/** Faults of the hub, team and people that details name; those that the editor does not see are not there for the automation either. */
+/** Faults of the hub, team and people in details; those that the editor does not see do not exist for the automation either. */
 export const placeFaults = async (
   { tables, editor }: DetailsContext,
   { hubId, teamId, assigneeIds }: { hubId?: Json; teamId?: Json; assigneeIds?: Json },
@@ -98,8 +98,8 @@ export const placeFaults = async (
 }
 
 /**
- * People of a run, by id; those whom the automation itself names and who were deleted since are left out.
- * @param said what the details say
+ * People of a run, by id; those named by the automation itself and deleted since are left out.
+ * @param said value in the details
  * @throws Failure invalid when nobody is left
  */
 export const livingUsers = async (
@@ -117,7 +117,7 @@ export const livingUsers = async (
   return left
 }
 
-/** @throws Failure invalid for a hub that is not there, NotForEditor for one that the editor does not have */
+/** @throws Failure invalid for a missing hub, NotForEditor for one that the editor does not have */
 export const assertHub = async (
   { tables }: InsideServices,
   { automation, editor }: Work,

@@ -14,7 +14,7 @@ interface Waiting {
   reject: (error: unknown) => void
 }
 
-/** Tells users things in the application: one append for a user is under way, and what comes meanwhile goes with the next. */
+/** Notifies users in the application: one append for a user is under way, and later notifications go with the next. */
 export class TellUser {
   private readonly log: EventLog
   private readonly waiting = new Map<string, Waiting[]>()
@@ -35,7 +35,7 @@ export class TellUser {
   }
 
   private async tellAll(userId: string): Promise<void> {
-    // What comes in the same turn of the event loop goes together.
+    // // Notifications of the same turn of the event loop go together.
     await new Promise<void>((resume) => queueMicrotask(resume))
     const waiting = this.waiting.get(userId) ?? []
     while (waiting.length > 0) {
@@ -52,7 +52,7 @@ export class TellUser {
 
   private append(userId: string, some: readonly Waiting[]): Promise<unknown> {
     const [{ metadata, made }] = some
-    // Each of several says itself which automation told it, and its id follows from the run.
+    // // Each of several names its own automation, and its id is derived from the run.
     const { organizationId, actor } = metadata
     const isOfOne = some.every((one) => one.metadata.actor === actor)
     const shared = { organizationId, ...(isOfOne && { actor }) }
@@ -66,7 +66,7 @@ export class TellUser {
   }
 }
 
-/** How many go with the next append. */
+/** Number of notifications in the next append. */
 const countOf = (waiting: readonly Waiting[]): number => {
   let bytes = 0
   const tooMany = waiting.findIndex(({ made }, i) => {
@@ -76,5 +76,5 @@ const countOf = (waiting: readonly Waiting[]): number => {
   return tooMany < 0 ? waiting.length : tooMany
 }
 
-/** As JSON at most: a half of a surrogate pair is written with six characters. */
+/** Largest size as JSON: a half of a surrogate pair is written with six characters. */
 const bytesOf = ({ subject = '', text }: NotificationMade): number => 1_000 + 6 * (subject.length + text.length)

@@ -20,7 +20,7 @@ interface WebhookDetails {
   headers: Header[]
 }
 
-/** What the value of a header is answered as; sent back, it keeps the value. */
+/** Answered in place of the value of a header; sent back, it keeps the value. */
 const MASK = '***'
 const DEADLINE_MS = 15_000
 const GONE = 410
@@ -30,7 +30,7 @@ const URL_CHARS_MAX = 2_048
 const HEADERS_MAX = 50
 const HEADER_BYTES_MAX = 8 * 1024
 const SECRET_PREFIX = 'whsec_'
-/** Headers that belong to the connection or the framing: they are the sender's own business. */
+/** Headers of the connection or the framing, which the sender sets itself. */
 const RESERVED_HEADERS = new Set([
   'host',
   'connection',
@@ -91,7 +91,7 @@ const send = async (services: WebhookServices, work: Work): Promise<Outcome> => 
   }
 }
 
-/** The request of one attempt, as it goes out at `now`: the standard headers first, which configured ones do not override. */
+/** The request of one attempt at `now`: the standard headers first, which configured ones do not override. */
 const requestOf = ({ keyring }: WebhookServices, { automation, details, run, data }: Work, now: number) => {
   const { url, headers } = details as unknown as WebhookDetails
   const { runId, sequence, trigger } = run
@@ -113,8 +113,8 @@ const FIXED_HEADERS = { 'content-type': true, 'webhook-id': true, 'webhook-times
 
 /**
  * The headers of Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md):
- * HMAC-SHA256 over `id.timestamp.body` with the bytes behind `whsec_`, one signature for each secret.
- * @param timestampS when the attempt is made, whole seconds since the epoch
+ * HMAC-SHA256 over `id.timestamp.body` with the bytes after `whsec_`, one signature for each secret.
+ * @param timestampS time of the attempt, whole seconds since the epoch
  */
 const signWebhook = (
   webhookId: string,
@@ -148,7 +148,7 @@ const checkDetails = (
   return { url, headers: checkHeaders(headers, before?.headers ?? []) as unknown as Json }
 }
 
-/** @param before those whose values `***` keeps: each has the value of its name, of several of one name each its own */
+/** @param before headers whose values `***` keeps: each the value of its name, of several of one name each its own */
 const checkHeaders = (headers: Json, before: readonly Header[]): Header[] => {
   const path = '/automationDetails/headers'
   if (headers === null) return []

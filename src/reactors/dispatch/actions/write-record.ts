@@ -73,7 +73,7 @@ const write = async (services: InsideServices, writer: RecordWriter, work: Work)
   }
 }
 
-/** Somebody else has made the record, or deleted it, since it was looked for. */
+/** Another writer has made the record, or deleted it, since the lookup. */
 const isOvertaken = (error: unknown, { primaryKey }: DataTypeRow, dataId: string | undefined): boolean => {
   if (!(error instanceof Failure)) return false
   if (dataId !== undefined) return error.code === 'not_found'
@@ -100,7 +100,7 @@ const recordOf = async (
   return { type, values: { ...named, [type.primaryKey]: kept }, key: kept }
 }
 
-/** Values by the names that their fields have now: the automation may say those of before. */
+/** Values by the present names of their fields: the automation may have former ones. */
 const renamed = ({ fields }: DataTypeRow, values: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [fieldNamed(fields, name)?.name ?? name, value]))
 

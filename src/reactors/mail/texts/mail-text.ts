@@ -2,7 +2,7 @@ import type { LinkKind } from '../../../features/identity/events.ts'
 
 export type MailKind = LinkKind | 'factorRemoved' | 'export'
 
-/** What stands between braces in texts, all of it in clear. */
+/** Values between braces in texts, all of it in clear. */
 export interface MailView {
   organization: string
   inviter?: string
