@@ -3,14 +3,14 @@ import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { Subscription } from './subscription.ts'
 
 /**
- * Subscriptions of an organization to one channel. Users who see only their own are found by it, so that an event costs
+ * Subscriptions of an organization to one channel. Users who only see their own are found by it, so that an event costs
  * nothing for the thousands whom it does not concern.
  */
 export class Audience {
   private readonly channel: ChannelName
   private readonly everybody = new Set<Subscription>()
   private readonly byPerson = new Map<string, Set<Subscription>>()
-  /** Under which people a subscription stands. */
+  /** Users and teams by which a subscription is found. */
   private readonly people = new Map<Subscription, readonly string[]>()
 
   constructor(channel: ChannelName) {
@@ -42,7 +42,7 @@ export class Audience {
     this.people.delete(subscription)
   }
 
-  /** All whom the event may concern, each once. */
+  /** All subscriptions that the event may concern, each once. */
   of({ people }: LiveEvent): Iterable<Subscription> {
     if (this.people.size === 0) return this.everybody
     if (people === undefined) return [...this.everybody, ...this.people.keys()]
@@ -51,7 +51,7 @@ export class Audience {
   }
 }
 
-/** Users and teams whose things a caller sees on a channel; undefined for a caller who sees more. */
+/** Users and teams whose records a caller sees on a channel; undefined for a caller who sees more. */
 const peopleOf = (channel: ChannelName, { permissions, userId, teamIds }: UserCaller): string[] | undefined => {
   if (channel === 'notification') return [userId]
   return channel === 'task' && !permissions.has('dispatch/task') ? [userId, ...teamIds] : undefined

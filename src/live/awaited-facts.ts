@@ -2,14 +2,14 @@ import type { Clock } from '../kernel/clock.ts'
 import { RecentMap } from '../kernel/recent-map.ts'
 import { defer } from '../kit/consumers/deferred.ts'
 
-/** What a tracker is called and which hubs it has is heard within milliseconds of its first point; of one that is gone, never. */
+/** The name and hubs of a tracker arrive within milliseconds of its first point; those of a deleted one never. */
 const WAIT_MS = 1_000
-/** Trackers of which is known that nothing will be heard. */
+/** Trackers of which no further facts will come. */
 const UNKNOWN_KEPT = 10_000
 
 /**
- * Trackers that were decided about before their own events were heard: until then nobody who is limited to hubs would see
- * those decisions.
+ * Trackers with decisions before their own events: until those arrive nobody who is limited to hubs would see the
+ * decisions.
  */
 export class AwaitedFacts {
   private readonly clock: Clock
@@ -20,7 +20,7 @@ export class AwaitedFacts {
     this.clock = clock
   }
 
-  /** Resolves when they are heard, or have not been for a second, once for each tracker; undefined where that was so before. */
+  /** Resolves when they arrive, or after a second without, once for each tracker; undefined where that was before. */
   of(trackerId: string): Promise<void> | undefined {
     if (this.unknown.get(trackerId) !== undefined) return undefined
     const known = this.awaited.get(trackerId)
@@ -31,7 +31,7 @@ export class AwaitedFacts {
     return promise
   }
 
-  /** Decides once more about a deleted tracker: each of many would hold all that follows for a second. */
+  /** Decides once more about a deleted tracker: each of many would delay all that follows for a second. */
   gone(trackerId: string): void {
     this.unknown.set(trackerId, true)
     this.heard(trackerId)

@@ -13,7 +13,7 @@ export interface PlainBox {
   maxY: number
 }
 
-/** The number of the cell in which a place is; NaN for one that is nowhere. */
+/** The number of the cell of a place; NaN for one without coordinates. */
 export const cellAt = (lat: number, lng: number): number =>
   Math.floor(lat / CELL_E7) * CELLS_ACROSS + Math.floor(lng / CELL_E7)
 
@@ -26,7 +26,7 @@ export const boxOfCell = (cell: number): PlainBox => {
 export const overlap = (one: PlainBox, other: PlainBox): boolean =>
   one.minX <= other.maxX && other.minX <= one.maxX && one.minY <= other.maxY && other.minY <= one.maxY
 
-/** The boxes of a viewport. -180 and 180 are the same meridian: one that ends on one of them has the other too. */
+/** The boxes of a viewport. -180 and 180 are the same meridian: one that ends on one of them includes the other too. */
 export const boxesOf = (viewport: Box): PlainBox[] => {
   const boxes: PlainBox[] = []
   const { south, north } = viewport
@@ -39,7 +39,7 @@ export const boxesOf = (viewport: Box): PlainBox[] => {
   return boxes
 }
 
-/** Which slots are in which cell, so that a map that opens does not look at the whole fleet. */
+/** Slots by cell, so that opening a map does not look at the whole fleet. */
 export class Cells {
   private readonly slots = new Map<number, Set<number>>()
 

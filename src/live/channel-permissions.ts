@@ -7,10 +7,10 @@ const PERMISSIONS: { [channel in ChannelName]?: string } = {
   automation: 'view/automation',
 }
 
-/** Users without the permission hear of their own phone; programs have none. */
+/** Users without the permission get events of their own phone; programs have none. */
 const OWN: readonly ChannelName[] = ['positions', 'trip']
 
-/** Why the caller may not have these channels; undefined when they may. */
+/** Reason why the caller may not have these channels; undefined when they may. */
 export const refusalOf = (channels: Iterable<ChannelName>, caller: UserCaller): string | undefined => {
   for (const channel of channels) {
     const isOwn = OWN.includes(channel)
@@ -20,6 +20,6 @@ export const refusalOf = (channels: Iterable<ChannelName>, caller: UserCaller): 
   return undefined
 }
 
-/** All of a caller that decides which tasks they see. */
+/** The attributes of a caller that decide which tasks they see. */
 export const taskSight = ({ hubIds, teamIds, permissions }: UserCaller): string =>
   JSON.stringify([hubIds, teamIds, permissions.has('dispatch/task')])

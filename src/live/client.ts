@@ -15,10 +15,10 @@ import { endsOfBegun, missedEvents, seenBy } from './resume.ts'
 import { type HeldEvent, Subscription, type Viewer } from './subscription.ts'
 
 export const SUBSCRIPTIONS_MAX = 16
-/** Messages of one connection, on average and at once: a map that pans sends some ten a second. */
+/** Messages of one connection, on average and at once: panning a map sends some ten a second. */
 export const MESSAGES_PER_SECOND = 100
 export const MESSAGES_AT_ONCE = 1_000
-/** Subscribes among them: each costs a snapshot, and reads the log where it comes with `since`. */
+/** Subscribes among them: each costs a snapshot, and reads the log if it has `since`. */
 export const SUBSCRIBES_PER_SECOND = 30
 export const SUBSCRIBES_AT_ONCE = 300
 /** Events that may wait while older ones are sent. */
@@ -31,14 +31,14 @@ export const liveChannel = (hub: LiveHub, inRollout: (caller: UserCaller) => boo
   open: (socket, caller) => new LiveClient(hub, socket, caller as UserCaller, inRollout),
 })
 
-/** One dashboard: its subscriptions, and what goes to it. */
+/** One dashboard: its subscriptions, and the messages for it. */
 class LiveClient implements ChannelConnection, Viewer {
   private readonly hub: LiveHub
   private readonly socket: ChannelSocket
   private readonly outbox: Outbox
   private readonly messages: TokenBucket
   private readonly subscribes: TokenBucket
-  /** The one that its subscriptions belong to; without any it may be forgotten by the hub. */
+  /** The organization of its subscriptions; without any the hub may forget it. */
   private organization: LiveOrganization
   private readonly subscriptions = new Map<string, Subscription>()
   private readonly inRollout: (caller: UserCaller) => boolean
@@ -108,7 +108,7 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done' {
-    if (!this.open || subscription.held !== undefined) return 'done' // asked again when the events are through
+    if (!this.open || subscription.held !== undefined) return 'done' // // asked again when the events are through
     if (this.outbox.congested) return 'done' // asked again by drain
     if (subscription.snapshot !== undefined) {
       this.sendSnapshotPart(subscription, now, elapsedMs)
@@ -152,7 +152,7 @@ class LiveClient implements ChannelConnection, Viewer {
     })
   }
 
-  /** First the events after `since`, or a word that there is a gap, then the snapshot. */
+  /** First the events after `since`, or a notice of a gap, then the snapshot. */
   private async beginLater(subscription: Subscription, since: string | undefined): Promise<void> {
     await this.organization.loaded
     if (since !== undefined && this.has(subscription)) await this.resume(subscription, since)
@@ -163,12 +163,12 @@ class LiveClient implements ChannelConnection, Viewer {
 
   private begin(subscription: Subscription): void {
     this.hub.spread(this.organization)
-    subscription.takeDirty() // the snapshot has it all
+    subscription.takeDirty() // // the snapshot has it all
     this.organization.beginSnapshot(subscription)
     this.hub.owe(subscription)
   }
 
-  /** Missed events and those that come meanwhile, no faster than the client reads. */
+  /** Missed and concurrent events, no faster than the client reads. */
   private async resume(subscription: Subscription, since: string): Promise<void> {
     const question = {
       organizationId: this.caller.organizationId,
@@ -179,7 +179,7 @@ class LiveClient implements ChannelConnection, Viewer {
     }
     const ends = await endsOfBegun(this.hub, question)
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
-    subscription.held = held // what was held so far lies before the vector of now, so it is among the missed
+    subscription.held = held // // events held so far lie before the present vector, so they are among the missed
     const to = furthest(this.hub.vector, ends)
     subscription.seen = question.seen && furthest(question.seen, to)
     for await (const one of missedEvents(this.hub, question, to)) {
@@ -221,7 +221,7 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {
-    // The only jobs are back-tests: callers that may not read them may ask for the channel and hear nothing.
+    // // The only jobs are back-tests: callers that may not read them may request the channel and get nothing.
     const isOfGeofences = event.channel === 'geofence' || event.channel === 'job'
     if (isOfGeofences && !(this.inRollout(this.caller) && this.caller.permissions.has('view/geofence'))) return false
     return this.organization.sees(subscription, event)
@@ -233,13 +233,13 @@ class LiveClient implements ChannelConnection, Viewer {
     )
   }
 
-  /** Tasks came into sight, or left it, without an event of theirs: the client is to read them again. */
+  /** Tasks came into sight, or left it, without an event of theirs: the client has to read them again. */
   private beginAnew(subscription: Subscription): void {
     this.send(`{"type":"gap","id":${subscription.idText}}`)
     if (subscription.held === undefined) this.begin(subscription)
   }
 
-  /** Rights changed: what is out of sight now goes, what came into sight comes, unless with the snapshot. */
+  /** Rights changed: units now out of sight go, units now in sight come, unless with the snapshot. */
   private reconsider(subscription: Subscription): void {
     if (!subscription.wanted.channels.has('positions')) return
     for (let slot = 0; slot < this.organization.fleet.size; slot++) {
@@ -250,7 +250,7 @@ class LiveClient implements ChannelConnection, Viewer {
     this.hub.owe(subscription)
   }
 
-  /** Ends a subscription. One that has not been answered yet gets an end to its snapshot, so that each subscribe is answered. */
+  /** Ends a subscription. An unanswered one gets an end to its snapshot, so that each subscribe is answered. */
   private drop(id: string): void {
     const subscription = this.subscriptions.get(id)
     if (subscription === undefined) return

@@ -1,15 +1,15 @@
-/** Channels that follow the log by position alone: each has one part of cursors, behind those of the partitions. */
+/** Channels that follow the log by position alone: each has one part of cursors, after those of the partitions. */
 export const FEEDS = ['job', 'automation', 'task', 'notification'] as const
 export type FeedName = (typeof FEEDS)[number]
 /** The feed whose events the ring of an organization remembers too. */
 export const REMEMBERED_FEED: FeedName = 'job'
 
-/** Which part of cursors a feed moves. */
+/** Part of cursors that a feed moves. */
 export const partOf = (feed: FeedName, partitions: number): number => partitions + FEEDS.indexOf(feed)
 
 /**
- * How far into one partition's transitions: the event, and how many of its decisions are seen. For a feed a position in
- * the log up to which all is seen, and of automations how many runs of the next event after it.
+ * Position in one partition's transitions: the event, and the number of its decisions seen. For a feed a position in
+ * the log up to which all is seen, and for automations the number of runs of the next event after it.
  */
 export interface Reach {
   revision: number
@@ -19,7 +19,7 @@ export interface Reach {
 /** Stands for every decision of an event; an event never has this many. */
 export const ALL_SEEN = 65_535
 
-/** A reach for every partition, and behind them for every feed: what a client has seen of its organization's events. */
+/** A reach for every partition, then for every feed: the events of its organization that a client has seen. */
 export type EventVector = readonly Reach[]
 
 const FORMAT = 5
@@ -34,7 +34,7 @@ export const encodeCursor = (logMark: number, vector: EventVector): string => {
   return Buffer.from(bytes).toString('base64url')
 }
 
-/** Undefined when it is none of ours: another format, log, or number of parts. */
+/** Undefined for a foreign one: another format, log, or number of parts. */
 export const decodeCursor = (cursor: string, logMark: number, parts: number): Reach[] | undefined => {
   if (cursor.length > 64 + parts * 24) return undefined
   const bytes = Buffer.from(cursor, 'base64url')
@@ -54,7 +54,7 @@ export const decodeCursor = (cursor: string, logMark: number, parts: number): Re
 export const isBehind = (reach: Reach, other: Reach): boolean =>
   reach.revision < other.revision || (reach.revision === other.revision && reach.seen <= other.seen)
 
-/** What either of two has seen. */
+/** Everything that either of two has seen. */
 export const furthest = (one: EventVector, other: EventVector): Reach[] =>
   one.map((reach, part) => (isBehind(reach, other[part]) ? other[part] : reach))
 

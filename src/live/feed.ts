@@ -17,13 +17,13 @@ export interface FeedOptions {
 export interface FeedHub {
   readonly options: FeedOptions
   isWatched(organizationId: string): boolean
-  /** Whether somebody of the organization, or of any, asked for the channel. */
+  /** Whether anybody of the organization, or of any, subscribes to the channel. */
   asksFor(channel: ChannelName, organizationId?: string): boolean
   /** Moves a part of cursors. */
   seen(part: number, reach: Reach): void
   /** Offers an event to subscribers of the organization. */
   offer(organizationId: string, event: LiveEvent): void
-  /** Offers it, and keeps it for those who come back. */
+  /** Offers it, and keeps it for clients that come back. */
   tell(organizationId: string, event: LiveEvent): void
 }
 
@@ -36,14 +36,14 @@ export interface ReplayQuestion {
   signal: AbortSignal
 }
 
-/** A channel whose events follow from the log by position alone. */
+/** A channel whose events are derived from the log by position alone. */
 export interface LiveFeed {
   channel: FeedName
-  /** Tells subscribers of what is logged from here on. */
+  /** Sends subscribers the events logged from here on. */
   follow(hub: FeedHub): Promise<Follower>
   /** Events from one reach to another, from the log; undefined, as the last one, where a snapshot is the better answer. */
   replay(options: FeedOptions, question: ReplayQuestion): AsyncGenerator<LiveEvent | undefined>
-  /** Where one event tells several things: the reach at the end of the one that begins behind this reach. */
+  /** If one event holds several: the reach at the end of the one that begins after this reach. */
   endOf?(options: FeedOptions, from: Reach, signal: AbortSignal): Promise<Reach | undefined>
 }
 

@@ -23,14 +23,14 @@ interface Unit {
   /** The same for callers that may see the tracker's user. */
   userText: string | undefined
   textStatus: TrackerStatus | undefined
-  /** 1e-7 degree: where it stood when subscriptions were last told; NaN when it was nowhere. */
+  /** 1e-7 degree: its place when subscriptions were last informed; NaN for none. */
   toldLat: number
   toldLng: number
-  /** The cell that it stands in; NaN when it is nowhere. */
+  /** Its cell; NaN for none. */
   cell: number
 }
 
-/** The last positions of one organization's trackers, each at a slot: a small number that never changes its tracker. */
+/** The last positions of one organization's trackers, each at a slot: a small number that stays the tracker's. */
 export class Fleet {
   private readonly units: Unit[] = []
   private readonly slots = new Map<string, number>()
@@ -69,12 +69,12 @@ export class Fleet {
     return this.units[slot]
   }
 
-  /** Slots of what may be in the viewport; undefined: look at every slot. */
+  /** Slots that may be in the viewport; undefined: look at every slot. */
   slotsWithin(viewport: Box): number[] | undefined {
     return this.cells.within(viewport)
   }
 
-  /** Slots of those of the trackers that were ever heard of. */
+  /** Slots of the known ones of these trackers. */
   slotsOf(trackerIds: Iterable<string>): number[] {
     return [...trackerIds].flatMap((trackerId) => this.slots.get(trackerId) ?? [])
   }
@@ -85,7 +85,7 @@ export class Fleet {
     return slot === undefined ? undefined : this.units[slot].facts
   }
 
-  /** Takes a point, which is the fleet's from then on, unless a newer one is known. */
+  /** Takes a point, which belongs to the fleet from then on, unless a newer one is known. */
   move(point: LatestPoint): void {
     const slot = this.slotOf(point.trackerId)
     const unit = this.units[slot]
@@ -94,7 +94,7 @@ export class Fleet {
     this.moved(slot)
   }
 
-  /** Takes the newest point of one tracker of a batch, whose points stand at `from` up to before `to`. */
+  /** Takes the newest point of one tracker of a batch, whose points stand from `from` to before `to`. */
   take(batch: PointBatch, from: number, to: number): void {
     let at = to - 1
     while (at >= from && (batch.flags[at] & AHEAD) !== 0) at--
@@ -133,7 +133,7 @@ export class Fleet {
     return changed
   }
 
-  /** Notes that subscriptions know where the unit stands now. */
+  /** Notes that subscriptions know the present place of the unit. */
   told(slot: number): void {
     const unit = this.units[slot]
     unit.toldLat = unit.point === undefined ? Number.NaN : unit.point.lat
@@ -173,7 +173,7 @@ export class Fleet {
 
 const NO_FACTS: TrackerFacts = { name: '', hubIds: [] }
 
-/** A text that was put together is a tree until somebody looks into it: to join flat ones takes a fifth of the time. */
+/** A concatenated text is a tree until its characters are read: joining flat ones takes a fifth of the time. */
 const flat = (text: string): string => {
   text.charCodeAt(0)
   return text
@@ -193,7 +193,7 @@ export const forEachRun = (
   }
 }
 
-/** What an entry of the log changes for one organization's fleet. */
+/** Applies an entry of the log to one organization's fleet. */
 export const applyEntry = (organizationId: string, fleet: Fleet, entry: LocationEntry): void => {
   if (entry.kind === 'trackerDeleted' && entry.deletion.organizationId === organizationId)
     fleet.forget(entry.deletion.trackerId)

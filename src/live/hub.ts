@@ -17,22 +17,22 @@ import type { HubOptions } from './options.ts'
 import { LiveOrganization, loadOrganization } from './organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
 
-/** How often what changed is looked at while something changes. A client's own interval is a multiple of it at best. */
+/** Interval of looks at changes while there are any. A client's own interval is a multiple of it at best. */
 const TICK_MS = 10
 /** Time that one tick takes for clients, ms. */
 const TURN = { least: 5, most: 50, times: 0.5 }
-/** An organization that nobody looks at is forgotten after this long. */
+/** Time after which an organization without viewers is forgotten. */
 const IDLE_MS = 5 * 60_000
 
-/** Keeps the last positions of every organization that has viewers, and sends clients what changed, at their pace. */
+/** Keeps the last positions of every organization that has viewers, and sends clients the changes, at their pace. */
 export class LiveHub implements FeedHub {
   readonly options: HubOptions
-  /** How far this process has seen each partition's transitions, and behind them each feed. */
+  /** Events of each partition's transitions that this process has seen, and after them of each feed. */
   readonly vector: Reach[]
   clientCount = 0
-  /** The newest writes of trackers and their users that this process heard of. */
+  /** The newest known writes of trackers and their users. */
   trackersWrote: Wrote | undefined
-  /** Revision of the last entry of each location stream that was handled. */
+  /** Revision of the last handled entry of each location stream. */
   private readonly handled: number[]
   private readonly organizations = new Map<string, LiveOrganization>()
   private readonly owing = new Map<Subscription, Viewer>()
@@ -76,7 +76,7 @@ export class LiveHub implements FeedHub {
     return this.cursorText
   }
 
-  /** The live view of an organization, loading it when nobody looked at it before. */
+  /** The live view of an organization, loaded if it had no viewers before. */
   organization(organizationId: string): LiveOrganization {
     const known = this.organizations.get(organizationId)
     if (known !== undefined) return known
@@ -119,7 +119,7 @@ export class LiveHub implements FeedHub {
     this.tickSoon()
   }
 
-  /** Looks at a subscription again at the next tick; one that waits for its answer in this turn of the event loop. */
+  /** Looks at a subscription at the next tick; at one that awaits its answer in this turn of the event loop. */
   owe(subscription: Subscription): void {
     const client = this.owners.get(subscription)
     if (client === undefined) return
@@ -154,7 +154,7 @@ export class LiveHub implements FeedHub {
     if (took) this.tickSoon()
   }
 
-  /** Resolves when it is known who sees the trackers; undefined where there is nothing to wait for. */
+  /** Resolves when the viewers of the trackers are known; undefined where there is nothing to wait for. */
   private factsOf({ decisions }: Decided): Promise<unknown> | undefined {
     if (this.organizations.size === 0) return undefined
     const waiting = decisions.flatMap(
@@ -184,14 +184,14 @@ export class LiveHub implements FeedHub {
     return this.organizations.has(organizationId)
   }
 
-  /** Whether somebody of the organization, or of any, asked for the channel. */
+  /** Whether anybody of the organization, or of any, subscribes to the channel. */
   asksFor(channel: ChannelName, organizationId?: string): boolean {
     if (organizationId !== undefined) return this.organizations.get(organizationId)?.asksFor(channel) ?? false
     for (const organization of this.organizations.values()) if (organization.asksFor(channel)) return true
     return false
   }
 
-  /** Offers an event to the organization's viewers, and keeps it for those who come back. */
+  /** Offers an event to the organization's viewers, and keeps it for clients that come back. */
   tell(organizationId: string, event: LiveEvent): void {
     this.organizations.get(organizationId)?.ring.push(event)
     this.offer(organizationId, event)
@@ -220,7 +220,7 @@ export class LiveHub implements FeedHub {
     this.cancelTick = () => clearImmediate(turn)
   }
 
-  /** Tells the organization's subscriptions which units changed. */
+  /** Informs the organization's subscriptions of changed units. */
   spread(organization: LiveOrganization): void {
     const owing = new Set<Subscription>()
     const conflated = organization.spread(owing)
@@ -241,14 +241,14 @@ export class LiveHub implements FeedHub {
       if (isOver) break
       this.owing.delete(subscription)
       const next = client.settle(subscription, now, elapsedMs)
-      // Behind all others, in this tick still if there is time.
+      // // Last of all, in this tick if there is time.
       if (next === 'now') this.owing.set(subscription, client)
       else if (next === 'later') later.push([subscription, client])
       isOver = performance.now() > end
     }
     for (const [subscription, client] of later) this.owing.set(subscription, client)
     if (this.owing.size === 0) return
-    // Clients that are due wait for a turn of the event loop, not for a whole tick.
+    // // Due clients wait for a turn of the event loop, not for a whole tick.
     if (!isOver) return this.tickSoon()
     this.share.ask(performance.now())
     this.tickNow()

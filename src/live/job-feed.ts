@@ -9,7 +9,7 @@ import type { LiveFeed } from './feed.ts'
 import type { LiveEvent } from './live-event.ts'
 import { followLive, organizationOf, reachOf, replayFeed } from './log-feed.ts'
 
-/** Tells viewers of an organization how its jobs go, as the log has it. */
+/** Sends viewers of an organization the progress of its jobs, from the log. */
 export const jobFeed = (views: readonly JobView[]): LiveFeed => {
   const prefixes = views.map(({ kind }) => kind.prefix)
   return {
@@ -32,7 +32,7 @@ export const jobFeed = (views: readonly JobView[]): LiveFeed => {
   }
 }
 
-/** The job after the event, as its GET answers it then; undefined for the end of one that had ended before. */
+/** The job after the event, as its GET answers it; undefined for the end of a job that had ended before. */
 const jobEvent = async (
   log: EventLog,
   views: readonly JobView[],

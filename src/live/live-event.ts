@@ -5,7 +5,7 @@ import type { Reach } from './cursor.ts'
 export const CHANNELS = ['positions', 'geofence', 'trip', 'task', 'automation', 'job', 'notification'] as const
 export type ChannelName = (typeof CHANNELS)[number]
 
-/** What a subscription asks for. */
+/** Parameters of a subscription. */
 export interface Wanted {
   id: string
   channels: ReadonlySet<ChannelName>
@@ -16,24 +16,24 @@ export interface Wanted {
   intervalMs: number
 }
 
-/** A viewer, and what it looks at. */
+/** A viewer, and its view. */
 export interface Watcher {
   readonly wanted: Wanted
   readonly caller: UserCaller
 }
 
-/** One thing that happened in an organization, as its GET answers it. */
+/** One event of an organization, as its GET answers it. */
 export interface LiveEvent {
   channel: ChannelName
   /** Tracker of the transition, trip or run; users who see the tracker see the event. */
   trackerId?: string
-  /** Whether it is for a watcher, where that does not follow from a tracker. Without either it is for all of the channel. */
+  /** Whether it is for a watcher, where that does not depend on a tracker. Without either it is for all of the channel. */
   isFor?(watcher: Watcher): boolean
-  /** Users and teams whose it is or was: of those who see only what is theirs, these alone are asked. */
+  /** Users and teams that it belongs or belonged to: of viewers who only see their own, only these are asked. */
   people?: readonly string[]
-  /** Which part of a cursor it moves. */
+  /** Part of a cursor that it moves. */
   partition: number
   reach: Reach
-  /** JSON text as the watcher may see it, made when somebody wants it. */
+  /** JSON text as the watcher may see it, made on demand. */
   text(watcher: Watcher): string
 }

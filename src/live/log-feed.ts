@@ -12,14 +12,14 @@ const REPLAY_PAGE_EVENTS = 64
 export interface LogFeedOptions {
   /** Name of the consumer. */
   name: string
-  /** Which part of cursors it moves. */
+  /** Part of cursors that it moves. */
   index: number
   prefixes: readonly string[]
-  /** Tells viewers of one event, the next one after the position `before`. What fails is tried again. */
+  /** Sends viewers one event, the next one after the position `before`. Failures are retried. */
   tell(event: RecordedEvent, before: number): Promise<void> | void
 }
 
-/** Follows streams that have one part of cursors together, a position in the log, from here on; what was before is there by `since`. */
+/** Follows streams that share one part of cursors, a position in the log, from here on; earlier events come by `since`. */
 export const followLive = async (hub: FeedHub, { name, index, prefixes, tell }: LogFeedOptions): Promise<Follower> => {
   const head = await hub.options.log.headPosition()
   let before = head
@@ -45,13 +45,13 @@ export const followLive = async (hub: FeedHub, { name, index, prefixes, tell }: 
   return follower.startBehind(head)
 }
 
-/** What viewers are told of an event; undefined for nothing. */
+/** Live event of a logged one; undefined for none. */
 type Told = (event: RecordedEvent) => Promise<LiveEvent | undefined>
 
 export interface ChannelFeed {
   channel: FeedName
   prefixes: readonly string[]
-  /** Begins to tell of events, in the order of the log. */
+  /** Starts to make live events, in the order of the log. */
   teller(options: FeedOptions): Told
 }
 
@@ -62,7 +62,7 @@ export const channelFeed = ({ channel, prefixes, teller }: ChannelFeed): LiveFee
   replay: (options, question) => replayFeed(options.log, { ...question, prefixes, told: teller(options) }),
 })
 
-/** Where nobody of the organization asked, an event is passed without being looked into. */
+/** Events of organizations without subscribers are skipped undecoded. */
 const followChannel = (hub: FeedHub, channel: FeedName, prefixes: readonly string[], told: Told): Promise<Follower> => {
   const index = partOf(channel, hub.options.partitions)
   const tellAsked = async (event: RecordedEvent, organizationId: string): Promise<void> => {
@@ -83,7 +83,7 @@ interface FeedReplay extends ReplayQuestion {
   told: Told
 }
 
-/** The organization's events from one reach to another, from the log; undefined, as the last one, where so much happened that a snapshot is the better answer. */
+/** The organization's events from one reach to another, from the log; undefined, as the last one, where a snapshot is the better answer, for so many events. */
 export async function* replayFeed(
   log: EventLog,
   { organizationId, prefixes, from, to, signal, told }: FeedReplay,
@@ -102,7 +102,7 @@ export async function* replayFeed(
   }
 }
 
-/** The reach at the end of the first event behind a position. */
+/** The reach at the end of the first event after a position. */
 export const endOfNext = async (
   log: EventLog,
   prefixes: readonly string[],
@@ -117,5 +117,5 @@ export const endOfNext = async (
 export const organizationOf = ({ metadata, data }: RecordedEvent): string =>
   metadata.organizationId ?? decodeJson<{ organizationId?: string }>(data).organizationId ?? ''
 
-/** All up to that position is seen. */
+/** Everything up to that position is seen. */
 export const reachOf = (position: number): Reach => ({ revision: position, seen: 0 })

@@ -18,7 +18,7 @@ export interface SubscribeMessage {
 const TRACKER_IDS_MAX = 10_000
 const INTERVAL_DEFAULT_MS = 100
 
-/** Schemas of what a client sends; AsyncAPI shows the same. */
+/** Schemas of a client's messages; AsyncAPI shows the same. */
 export const SUBSCRIBE_SCHEMA = {
   type: 'object',
   additionalProperties: false,

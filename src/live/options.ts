@@ -13,20 +13,20 @@ export interface NamedTracker {
   facts: TrackerFacts
 }
 
-/** Where the live view takes what it cannot hear: what was there before, and what trackers are called. */
+/** Sources of the live view beside its events: earlier state, and the names of trackers. */
 export interface LiveSources {
-  /** The rows of the latest positions, and up to where of each partition they had been kept before they were read. */
+  /** The rows of the latest positions, and the stored revision of each partition before they were read. */
   latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
-  /** Every tracker, once what was written is stored (undefined: as it is). @throws Failure engine_down */
+  /** Every tracker, once these writes are stored (undefined: the present state). @throws Failure engine_down */
   trackers(organizationId: string, wrote: Wrote | undefined): Promise<AsyncIterable<NamedTracker>>
-  /** These trackers and the phones of these users, where they are there; as `trackers`. */
+  /** The existing ones of these trackers and of the phones of these users; as `trackers`. */
   factsOf(
     organizationId: string,
     changed: { trackerIds: readonly string[]; userIds: readonly string[] },
     wrote: Wrote,
   ): Promise<readonly NamedTracker[]>
   decode(event: RecordedEvent, partition: number): LocationEntry
-  /** What the GET of a decision answers. */
+  /** A decision, as its GET answers it. */
   eventOf(decision: Decided['decisions'][number]): object
 }
 
@@ -37,6 +37,6 @@ export interface HubOptions extends FeedOptions {
   /** Channels that follow the log, beside positions and decisions. */
   feeds: readonly LiveFeed[]
   ages: StatusAges
-  /** Called with the number of positions that a newer one replaced before they were sent. */
+  /** Called with the number of positions replaced by newer ones before they were sent. */
   onConflated: (count: number) => void
 }

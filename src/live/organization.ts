@@ -25,14 +25,14 @@ export class LiveOrganization {
   readonly ring: RecentLiveEvents
   readonly subscriptions = new Set<Subscription>()
   private readonly viewports = new ViewportIndex()
-  /** By the channel that is asked for. */
+  /** By the subscribed channel. */
   private readonly asking = new Map<ChannelName, Audience>()
   /** Resolves when the fleet is loaded. */
   loaded: Promise<void> = Promise.resolve()
   isLoaded = false
   readonly deletedWhileLoading = new Set<string>()
   private readonly awaited: AwaitedFacts
-  /** Since when there is no viewer, ms; undefined while there is one. */
+  /** Time since which there is no viewer, ms; undefined while there is one. */
   idleSince: number | undefined = undefined
 
   constructor({ ages, clock }: Pick<HubOptions, 'ages' | 'clock'>, vector: EventVector) {
@@ -56,7 +56,7 @@ export class LiveOrganization {
     if (this.subscriptions.size === 0) this.idleSince = now
   }
 
-  /** The subscription's caller has other rights than before. */
+  /** The rights of the subscription's caller have changed. */
   rightsChanged(subscription: Subscription): void {
     this.askNoMore(subscription)
     this.ask(subscription)
@@ -78,7 +78,7 @@ export class LiveOrganization {
     }
   }
 
-  /** Tells subscriptions which units changed; answers those that are owed something, and how many positions a newer one replaced. */
+  /** Informs subscriptions of changed units; answers those owed something, and the number of replaced positions. */
   spread(owing: Set<Subscription>): number {
     let conflated = 0
     for (const slot of this.fleet.takeChanged()) {
@@ -99,7 +99,7 @@ export class LiveOrganization {
     return conflated
   }
 
-  /** What a position message holds: newest positions of owed units in sight, and those that left it. */
+  /** Content of a position message: newest positions of owed units in sight, and those that left it. */
   payload(subscription: Subscription, now: number): { positions: string[]; gone: string[] } {
     const positions: string[] = []
     const gone: string[] = []
@@ -125,7 +125,7 @@ export class LiveOrganization {
     subscription.snapshot = { slots, at: 0 }
   }
 
-  /** The next positions of a snapshot that has begun; with its last ones it is through. */
+  /** The next positions of a running snapshot; with its last ones it is complete. */
   nextOfSnapshot(subscription: Subscription, now: number): string[] {
     const snapshot = subscription.snapshot as Snapshot
     const { slots } = snapshot
@@ -142,7 +142,7 @@ export class LiveOrganization {
     return positions
   }
 
-  /** Whether somebody asked for the channel: for nobody, nothing is made of its events. */
+  /** Whether anybody subscribes to the channel: its events are made for subscribers only. */
   asksFor(channel: ChannelName): boolean {
     return this.asking.has(channel)
   }
@@ -162,7 +162,7 @@ export class LiveOrganization {
     this.awaited.gone(trackerId)
   }
 
-  /** Resolves when it is known who sees the tracker; undefined where nobody asks, or it is known, or will not be. */
+  /** Resolves when the tracker's viewers are known; undefined where nobody subscribes, or waiting is of no use. */
   factsOf(trackerId: string): Promise<void> | undefined {
     if (!this.isLoaded || this.subscriptions.size === 0 || this.fleet.factsOf(trackerId) !== undefined) return undefined
     return this.awaited.of(trackerId)
@@ -186,10 +186,10 @@ export class LiveOrganization {
 }
 
 /**
- * Fills the fleet of an organization that somebody begins to look at. `handled`: the revision of each partition up to
- * which entries went by before; later ones reach the organization by themselves. What was before is put together apart
- * from them: a deletion in it must not forget a tracker that was made anew since. `trackersWrote`: what is known of trackers
- * that were written and may not be stored yet.
+ * Fills the fleet of an organization that gets its first viewer. `handled`: the revision of each partition through
+ * which entries passed before; later ones reach the organization by themselves. Earlier state is put together apart
+ * from them: a deletion in it must not forget a tracker that was made again since. `trackersWrote`: known writes of
+ * trackers that may not be stored yet.
  */
 export const loadOrganization = async (
   { sources, log, ages }: HubOptions,
@@ -204,7 +204,7 @@ export const loadOrganization = async (
   const before = new Fleet(ages)
   const { points, keptUpTo } = await sources.latestPoints(organizationId)
   for await (const point of points) before.move(point)
-  // Rows are kept about once a second: what came between is in the log.
+  // // Rows are stored about once a second: entries in between are in the log.
   for (let partition = 0; partition < handled.length; partition++) {
     for (let revision = (keptUpTo[partition] ?? -1) + 1; revision <= handled[partition]; revision++) {
       await breathe()

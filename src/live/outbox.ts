@@ -3,13 +3,13 @@ import { BoundedQueue } from '../kernel/bounded-queue.ts'
 
 /** Bytes in the socket's own buffer above which nothing more is handed to it. */
 const SOCKET_BYTES_MAX = 256 * 1024
-/** Most that waits for one client beside that. */
+/** Maximum that waits for one client beside that. */
 const WAITING_MAX = 5_000
 const WAITING_BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * What goes to one client. Messages that must arrive wait here, bounded, while the client reads slowly; positions are
- * not put here at all while `congested`: they are conflated where they come from.
+ * Messages for one client. Those that must arrive wait here, bounded, while the client reads slowly; positions are not
+ * put here at all while `congested`: they are conflated at their source.
  */
 export class Outbox {
   private readonly socket: ChannelSocket
@@ -25,7 +25,7 @@ export class Outbox {
     return this.waiting.length > 0 || this.buffered > SOCKET_BYTES_MAX
   }
 
-  /** Answers false when the message does not fit any more: the client is to be closed. */
+  /** Answers false when the message no longer fits: the client has to be closed. */
   send(text: string): boolean {
     if (this.congested) return this.waiting.push(text, text.length)
     this.buffered = this.socket.send(text)
@@ -37,7 +37,7 @@ export class Outbox {
     while (this.congested && !signal.aborted) await new Promise<void>((resume) => this.awaiting.push(resume))
   }
 
-  /** The socket is gone, and what waits with it. */
+  /** The socket is gone, with its waiting messages. */
   close(): void {
     this.waiting = new BoundedQueue<string>(0)
     this.buffered = 0
@@ -52,7 +52,7 @@ export class Outbox {
     if (!this.congested) this.wake()
   }
 
-  /** Lets senders that wait for room look again. */
+  /** Makes senders that wait for room look again. */
   wake(): void {
     const awaiting = this.awaiting
     this.awaiting = []

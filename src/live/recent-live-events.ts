@@ -1,11 +1,11 @@
 import { type EventVector, isBehind, type Reach } from './cursor.ts'
 import type { LiveEvent } from './live-event.ts'
 
-/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. What follows from the log by position alone (`FEEDS`) is not here, but for the jobs. */
+/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. Events that depend on log positions alone (`FEEDS`) are not here, but for the jobs. */
 export class RecentLiveEvents {
   private events: LiveEvent[] = []
   private head = 0
-  /** What a client must have seen for the ring to hold all the rest. */
+  /** Events that a client must have seen for the ring to hold all the rest. */
   private readonly start: Reach[]
   private readonly eventsMax: number
 

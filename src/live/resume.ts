@@ -23,17 +23,17 @@ const PAGE_EVENTS = 64
 export interface MissedQuestion {
   organizationId: string
   ring: RecentLiveEvents
-  /** What the client has seen; undefined for a cursor that says nothing here. */
+  /** Events that the client has seen; undefined for a cursor without meaning here. */
   seen: EventVector | undefined
-  /** What was asked for: only that is read. */
+  /** Subscribed channels: only these are read. */
   channels: ReadonlySet<ChannelName>
   /** Ends the reading of the log. */
   signal: AbortSignal
 }
 
 /**
- * What a client's cursor has seen, maybe at another process that was further than this one. Undefined when it is none of
- * ours, and when the log ends before it: one that was restored from an older copy.
+ * Events that a client's cursor has seen, maybe at another process that was ahead of this one. Undefined for a foreign
+ * cursor, and when the log ends before it: one that was restored from an older copy.
  */
 export const seenBy = async (
   { options: { log, logMark, partitions }, vector }: LiveHub,
@@ -50,8 +50,8 @@ export const seenBy = async (
 }
 
 /**
- * For each feed whose events tell several things: where the one ends of which the client has seen a part. The rest of it is
- * read from the log, since the same place within it has another name at each process.
+ * For each feed whose events hold several: the end of the one that the client has seen in part. The rest of it is read
+ * from the log, since the same place within it has another name at each process.
  */
 export const endsOfBegun = async (
   { options, vector }: LiveHub,
@@ -67,8 +67,8 @@ export const endsOfBegun = async (
 }
 
 /**
- * The organization's events from what a client has seen up to a vector, from memory where that reaches back, else from the log,
- * each with the cursor that has seen it. Undefined, as the last one, where there is a gap.
+ * The organization's events after those that a client has seen, up to a vector, from memory where that reaches back,
+ * else from the log, each with the cursor that has seen it. Undefined, as the last one, where there is a gap.
  */
 export async function* missedEvents(
   hub: LiveHub,
@@ -106,9 +106,9 @@ async function* eventsBetween(
 }
 
 /**
- * The organization's events between two vectors of partitions, read from the log, one partition after the other, no faster
- * than they are taken. Undefined, as the last one, where the log no longer reaches back that far, or where so much
- * happened that a snapshot is the better answer.
+ * The organization's events between two vectors of partitions, read from the log, one partition after the other, no
+ * faster than they are taken. Undefined, as the last one, where the log no longer reaches back that far, or where there
+ * are so many that a snapshot is the better answer.
  */
 export async function* replayEvents(
   log: EventLog,

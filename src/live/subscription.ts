@@ -5,7 +5,7 @@ import { encodeCursor, type EventVector, furthest, isBehind } from './cursor.ts'
 import type { LiveEvent, Wanted, Watcher } from './live-event.ts'
 import { seesWhere, type TrackerFacts } from '../features/trackers/views.ts'
 
-/** An event that waits, with the cursor that has seen it. */
+/** A waiting event, with the cursor that has seen it. */
 export interface HeldEvent {
   event: LiveEvent
   cursor: string
@@ -14,38 +14,38 @@ export interface HeldEvent {
 /** Owner of a subscription, as the hub sees it. */
 export interface Viewer {
   offerEvent(subscription: Subscription, event: LiveEvent): void
-  /** Sends what is due, and answers when to ask again: at once, at a later tick, or when something is owed anew. */
+  /** Sends due messages, and answers when to ask again: at once, at a later tick, or when something new is owed. */
   settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done'
 }
 
-/** Which slots a snapshot has to look at, and how far it is. */
+/** Slots of a snapshot, and its progress. */
 export interface Snapshot {
-  /** Undefined: all that the fleet has. */
+  /** Undefined: all of the fleet. */
   slots: readonly number[] | undefined
   at: number
 }
 
-/** What one client asked for under one id, what it was shown, and what it is owed. */
+/** One client's subscription under one id, with the positions that it has, and the updates that it is owed. */
 export class Subscription implements Watcher {
   readonly wanted: Wanted
   /** Its id as JSON. */
   readonly idText: string
   caller: UserCaller
-  /** Slots that the client holds a position of. */
+  /** Slots whose position the client has. */
   readonly shown = new BitSet()
   private readonly dirtyMarks = new BitSet()
   private dirty: number[] = []
-  /** When positions were sent last, ms. */
+  /** Time when positions were sent last, ms. */
   sentAtMs = Number.NEGATIVE_INFINITY
-  /** Rest of its snapshot; undefined when it is through or has not begun. */
+  /** Rest of its snapshot; undefined when it is complete or has not begun. */
   snapshot: Snapshot | undefined = undefined
   /** The last part of its snapshot was sent. */
   isAnswered = false
-  /** What the client has seen of its events before. */
+  /** Cursor of the events that the client has seen before. */
   readonly cursor: string
-  /** What the client has seen, where this process may not be so far yet: it saw that at another one. */
+  /** Events that the client has seen, where this process may be behind them: it saw them at another one. */
   seen: EventVector | undefined = undefined
-  /** Until what was missed is sent: events that come in meanwhile wait here. */
+  /** Holds events that arrive until the missed ones are sent. */
   held: BoundedQueue<HeldEvent> | undefined = undefined
   private ending: AbortController | undefined
   private hasEnded = false
@@ -57,12 +57,12 @@ export class Subscription implements Watcher {
     this.cursor = cursor
   }
 
-  /** Whether the client came with a cursor that has the event. */
+  /** Whether the client's own cursor includes the event. */
   hasSeen({ partition, reach }: LiveEvent): boolean {
     return this.seen !== undefined && isBehind(reach, this.seen[partition])
   }
 
-  /** The cursor of all that the client has seen once it has seen what the process has, whose vector and cursor these are. */
+  /** The client's cursor once it has seen everything that the process has, whose vector and cursor these are. */
   cursorAt(logMark: number, vector: EventVector, cursor: string): string {
     if (this.seen === undefined) return cursor
     if (this.seen.every((reach, part) => isBehind(reach, vector[part]))) {
@@ -72,7 +72,7 @@ export class Subscription implements Watcher {
     return encodeCursor(logMark, furthest(this.seen, vector))
   }
 
-  /** Aborts when it is no longer wanted: what is read for it ends. Made at the first use: most are never read for. */
+  /** Aborts when it is no longer wanted: reads for it end. Made at the first use: most are never read for. */
   get signal(): AbortSignal {
     this.ending ??= new AbortController()
     if (this.hasEnded) this.ending.abort()
@@ -88,7 +88,7 @@ export class Subscription implements Watcher {
     return this.dirty.length > 0
   }
 
-  /** How many slots are owed, for counting what was conflated. Answers whether the slot was owed already. */
+  /** Number of owed slots, to count conflated positions. Answers whether the slot was owed already. */
   mark(slot: number): boolean {
     if (!this.dirtyMarks.add(slot)) return true
     this.dirty.push(slot)
@@ -102,7 +102,7 @@ export class Subscription implements Watcher {
     return dirty
   }
 
-  /** Whether the caller may see the tracker and asked for it, or where it is; the viewport is another question. */
+  /** Whether the caller may see the tracker and subscribed to it, or to its area; the viewport is another question. */
   concerns(trackerId: string, facts: TrackerFacts | undefined, isAboutWhere: boolean): boolean {
     const { trackerIds, hubId, teamId } = this.wanted
     if (trackerIds !== undefined && !trackerIds.has(trackerId)) return false
@@ -126,7 +126,7 @@ class BitSet {
     return word < this.words.length && (this.words[word] & (1 << (at & 31))) !== 0
   }
 
-  /** Answers whether it was not there before. */
+  /** Answers whether it is new. */
   add(at: number): boolean {
     const word = at >>> 5
     if (word >= this.words.length) this.grow(word)

@@ -9,7 +9,7 @@ import type { LiveHub } from './hub.ts'
 /** A user's hubs are those of their phone. */
 const USER_STREAMS = 'user-'
 
-/** Tells the live view of trackers that were made, renamed or moved, whichever process did it; what was before is read when somebody begins to look. */
+/** Updates the live view for trackers that were made, renamed or moved, by any process; earlier ones are read for the first viewer. */
 export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
   const { log, sources } = hub.options
   const head = await log.headPosition()
@@ -30,7 +30,7 @@ export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
     source: { prefixes: [TRACKER_STREAMS, USER_STREAMS] },
     handle: async ({ events }) => {
       for (const { type, position } of events) newest.set(type, position)
-      // Before anything is awaited: a new viewer reads what is stored of these.
+      // // Before anything is awaited: a new viewer reads the stored rows of these.
       hub.trackersWrote = allWrote(...[...newest].map(([type, position]) => ({ position, types: [type] })))
       if (hub.trackersWrote !== undefined) await tellEach(events, hub.trackersWrote)
       return undefined

@@ -19,11 +19,11 @@ interface Change {
 }
 
 const CELLS_MAX = 100_000
-/** Changes of viewports within which a looked-up cell is put right, which is less work than to look it up again. */
+/** Changes of viewports after which a looked-up cell is updated, which is less work than looking it up again. */
 const CHANGES_KEPT = 16
 const NOBODY: readonly Subscription[] = []
 
-/** Finds the subscriptions whose viewport may hold a place, so that a moving tracker costs nothing to those who look elsewhere. */
+/** Finds the subscriptions whose viewport may hold a place, so that a moving tracker costs nothing to those of other areas. */
 export class ViewportIndex {
   private readonly tree = new RBush<Entry>()
   private readonly entries = new Map<Subscription, Entry[]>()
@@ -61,7 +61,7 @@ export class ViewportIndex {
     this.changed({ boxes: entries, subscription, isGone: true })
   }
 
-  /** Calls `visit` for each subscription that a tracker's step from one place to another (NaN: nowhere) may concern; at most once each. */
+  /** Calls `visit` for each subscription that a tracker's step from one place to another (NaN: none) may concern; at most once each. */
   visit(
     trackerId: string,
     fromLat: number,
