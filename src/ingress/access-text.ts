@@ -16,7 +16,7 @@ export const accessText = ({ access, isPersonal }: Pick<Route, 'access' | 'isPer
   return isPersonal === true ? `${allowed} Not for service accounts.` : allowed
 }
 
-/** The same as OpenAPI has it: one of them is enough. */
+/** The same for OpenAPI: one of them is enough. */
 export const securityOf = ({ access }: Pick<Route, 'access'>): { bearer: string[] }[] => {
   if (access === 'public') return []
   const permissions = openedBy(access)

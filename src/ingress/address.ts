@@ -4,11 +4,11 @@ type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 export interface ClientAddress {
   address: string
-  /** Counted as one client: the address, or the /64 of an IPv6 one, of which each client has all. */
+  /** Identity of a client for limits: the address, or the /64 of an IPv6 one, which belongs to one client. */
   network: string
   /**
-   * The client is on this machine, speaks for nobody else, and asked for this machine by a name of its own: a page of
-   * another site, whose name was made to lead here, has a browser send that name.
+   * The client is on this machine, speaks for nobody else, and addressed this machine by one of its own names: a page
+   * of another site, whose name was made to lead here, makes a browser send that name.
    */
   isLocal: boolean
 }
@@ -19,9 +19,9 @@ export type AddressOf = (peer: string, forwardedFor: string | undefined, host: s
 const PEERS_CACHED_MAX = 10_000
 
 /**
- * Answers the client's address. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted
- * proxy: what stands before the first one that is not may be made up.
- * @param ownHosts names, beside `localhost` and loopback addresses, by which this machine is asked for
+ * Answers the client's address. `X-Forwarded-For` is read from its end, for as long as each hop is a trusted proxy:
+ * everything before the first untrusted one may be forged.
+ * @param ownHosts names of this machine, beside `localhost` and loopback addresses
  * @throws Error for a range that is no CIDR.
  */
 export const clientAddresses = (trustedProxies: readonly string[], ownHosts: readonly string[] = []): AddressOf => {
@@ -54,7 +54,7 @@ export const clientAddresses = (trustedProxies: readonly string[], ownHosts: rea
       if (!ipaddr.isValid(named)) break
       address = named
     }
-    // A forwarder is not the client itself, and what it says of the client may be made up.
+    // // A forwarder is not the client itself, and its statements about the client may be forged.
     return { address, network: networkOf(address), isLocal: false }
   }
 }

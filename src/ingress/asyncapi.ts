@@ -7,7 +7,7 @@ import { API_BASE } from './router.ts'
 
 type Json = { [member: string]: unknown }
 
-/** Messages that the door itself takes and sends, on every channel. */
+/** Messages of the ingress itself, on every channel. */
 const COMMON: readonly ChannelMessage[] = [
   {
     name: 'auth',

@@ -1,22 +1,22 @@
 import { Buffer } from 'node:buffer'
 
-/** Frames that may be an `auth` message are no longer than this. */
+/** Maximum length of frames that may be an `auth` message. */
 const AUTH_BYTES_MAX = 8 * 1024
-/** The first frame of a socket that has not authenticated is not parsed beyond this. */
+/** Maximum length at which the first frame of an unauthenticated socket is parsed. */
 const FIRST_BYTES_MAX = 64 * 1024
 const USUAL_START = Buffer.from('{"type":"')
 const LETTER_A = 0x61
 const AUTH = Buffer.from('"auth"')
-/** Types that the channels know, beside `auth`. */
+/** Types of the channels, beside `auth`. */
 const KNOWN_TYPES: readonly unknown[] = ['points', 'subscribe', 'unsubscribe']
 
-/** What the frame of a socket is that has not authenticated: a token to check, something that has to wait for one, or nonsense. */
+/** Kind of a frame of an unauthenticated socket: a token to check, something that has to wait for one, or nonsense. */
 export type FirstFrame = { kind: 'auth'; auth: AuthFrame } | { kind: 'early' } | { kind: 'bad' }
 
 export interface AuthFrame {
-  /** Undefined: it has none. */
+  /** Undefined: none. */
   token: string | undefined
-  /** Names a member that is not known. */
+  /** Names an unknown member. */
   fault: string | undefined
 }
 
@@ -32,8 +32,8 @@ export const readFirstFrame = (data: ArrayBuffer, isBinary: boolean): FirstFrame
 }
 
 /**
- * The message of a text frame if it is an `auth` message, else undefined. Most frames are points: the ninth byte
- * tells them apart, and only text that holds the word is parsed.
+ * The message of a text frame if it is an `auth` message, else undefined. Most frames are points: the ninth byte tells
+ * them apart, and only text that contains the word is parsed.
  */
 export const readAuthFrame = (data: ArrayBuffer): AuthFrame | undefined => {
   if (data.byteLength > AUTH_BYTES_MAX) return undefined
@@ -64,7 +64,7 @@ const parse = (data: ArrayBuffer): unknown => {
   try {
     return JSON.parse(Buffer.from(data).toString('utf8'))
   } catch (error) {
-    // No JSON: for the caller the same as a message of no known type.
+    // // No JSON: the caller treats it like a message of an unknown type.
     if (error instanceof SyntaxError) return undefined
     throw error
   }

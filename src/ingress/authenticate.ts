@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts'
 import { type Allowance, RateLimiter } from './limits.ts'
 import type { IngressOptions, RateLimits } from './options.ts'
 
-/** Lets a request in, or says why not: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
+/** Admits a request, or refuses it: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
 export class Admission {
   private readonly options: Pick<
     IngressOptions,
@@ -37,7 +37,7 @@ export class Admission {
     this.perAddress?.take(client.network, allowances)
   }
 
-  /** The caller; undefined where the route asks for none. The token is the bearer unless the route takes it from elsewhere. */
+  /** The caller; undefined where the route needs none. The token is the bearer unless the route takes it from elsewhere. */
   async admit(exchange: Exchange, route: Route, token = exchange.bearer): Promise<Caller | undefined> {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)
@@ -90,7 +90,7 @@ export class Admission {
   }
 }
 
-/** Names the credential that a caller came with. */
+/** Names the credential that a caller presented. */
 const credentialOf = (caller: Caller): string => {
   if (caller.kind === 'user') return `token:${caller.jti}`
   return caller.kind === 'tracker' ? `tracker:${caller.organizationId}:${caller.trackerId}` : `key:${caller.keyId}`
@@ -102,7 +102,7 @@ export const identityOf = (caller: Caller): string => {
   return credentialOf(caller)
 }
 
-/** @throws Failure forbidden for what belongs to a person, or to something that moves */
+/** @throws Failure forbidden for a route about a person, or about something that moves */
 export const assertForPrograms = ({ access, isPersonal }: Pick<Route, 'access' | 'isPersonal'>): void => {
   if (isPersonal === true)
     throw new Failure('forbidden', { message: 'This is for people who sign in; a service account does not.' })

@@ -42,22 +42,22 @@ export interface BodyOptions {
   network: string
   bytesMax: number
   timeoutMs: number
-  /** It is read as it comes (`pieces`): the client is held back while too much of it waits. */
+  /** It is read as a stream (`pieces`): the client is held back while too much of it waits. */
   isStreamed?: boolean
 }
 
-/** Bytes of a streamed body that may wait, beside what the socket hands over at once. */
+/** Bytes of a streamed body that may wait, beside those that the socket hands over at once. */
 const AHEAD_BYTES_MAX = 256 * 1024
 const SLOWEST_BYTES_PER_MS = 32
-/** A body of more is read in slices. */
+/** A larger body is read in slices. */
 const BYTES_AT_ONCE = 1024 * 1024
 /** Smaller chunks are joined, `SMALL_MAX` in a row: a client may send one byte in each, and a chunk takes some 150 in memory. */
 const SMALL_BYTES = 1024
 const SMALL_MAX = 256
 
 /**
- * Collects the body of a request: chunks are kept and joined once, at the end, or handed on as they come. What is over
- * the limit is counted and thrown away. It must be made before the first await of the request.
+ * Collects the body of a request: chunks are kept and joined once, at the end, or handed on as they arrive. Bytes over
+ * the limit are counted and discarded. It must be made before the first await of the request.
  */
 export class BodyReader {
   private readonly options: BodyOptions
@@ -65,7 +65,7 @@ export class BodyReader {
   private readonly startedAt: number
   private chunks: Buffer[] = []
   private heldBytes = 0
-  /** Small chunks since the last that was joined, or was not small. */
+  /** Small chunks since the last joined or larger one. */
   private smallChunks = 0
   private receivedBytes = 0
   /** Received bytes beyond which discarding gives up. */
@@ -96,12 +96,12 @@ export class BodyReader {
   async bytes(): Promise<Buffer> {
     while (!this.ended && this.failure === undefined) await this.changed()
     if (this.failure !== undefined) throw this.failure
-    // The chunks are given up, so that a body is not in memory twice for as long as its request runs.
+    // // The chunks are released, so that a body is not in memory twice while its request runs.
     if (this.chunks.length !== 1) this.chunks = [await joined(this.chunks, this.heldBytes)]
     return this.chunks[0]
   }
 
-  /** The bytes as they come; each is handed out once. @throws Failure as `bytes` */
+  /** The bytes as they arrive; each is handed out once. @throws Failure as `bytes` */
   async *pieces(): AsyncGenerator<Buffer> {
     for (;;) {
       const piece = this.chunks.shift()
@@ -116,7 +116,7 @@ export class BodyReader {
     }
   }
 
-  /** Throws away what still comes, up to `bytesMax`. Answers whether that was all; false at once where more is declared. */
+  /** Discards further bytes, up to `bytesMax`. Answers whether that was all; false at once where more is declared. */
   async discarded(bytesMax: number): Promise<boolean> {
     this.drop()
     this.failure ??= new Failure('internal', { message: 'The body is not wanted any more.' })
@@ -126,7 +126,7 @@ export class BodyReader {
     return this.ended
   }
 
-  /** The request is over: the memory of its body no longer counts. */
+  /** The request has ended: the memory of its body no longer counts. */
   release(): void {
     this.cancelTimer?.()
     this.over = true
@@ -150,7 +150,7 @@ export class BodyReader {
     if (!this.options.budget.take(chunk.byteLength, this.options.network))
       return this.fail(new Failure('overloaded', { retryAfterSeconds: 1 }))
     this.heldBytes += chunk.byteLength
-    // The chunk's memory is taken back when the callback returns.
+    // // The chunk's memory is reclaimed when the callback returns.
     this.chunks.push(Buffer.from(new Uint8Array(chunk)))
     this.smallChunks = chunk.byteLength < SMALL_BYTES ? this.smallChunks + 1 : 0
     if (this.smallChunks === SMALL_MAX) this.joinSmall()
@@ -160,7 +160,7 @@ export class BodyReader {
   }
 
   private joinSmall(): void {
-    // Some of those that are read as they come may be gone.
+    // // Some of those that are streamed may be gone.
     this.chunks.push(Buffer.concat(this.chunks.splice(-this.smallChunks)))
     this.smallChunks = 0
   }
@@ -196,7 +196,7 @@ export class BodyReader {
   }
 
   private changed(): Promise<void> {
-    // Most bodies are there before anyone waits for them: those need no timer.
+    // // Most bodies are complete before anyone waits for them: those need no timer.
     this.cancelTimer ??= this.options.clock.after(this.options.timeoutMs, () => this.checkTime())
     return new Promise((resolve) => this.wake.push(resolve))
   }
@@ -206,7 +206,7 @@ export class BodyReader {
   }
 }
 
-/** One memory of all chunks. Tens of megabytes are copied over several turns. */
+/** All chunks in one piece of memory. Tens of megabytes are copied over several turns. */
 const joined = async (chunks: readonly Buffer[], bytes: number): Promise<Buffer> => {
   const all = Buffer.allocUnsafeSlow(bytes)
   let at = 0
@@ -219,10 +219,10 @@ const joined = async (chunks: readonly Buffer[], bytes: number): Promise<Buffer>
   return all
 }
 
-/** A short one might stand anywhere. */
+/** A short one might occur anywhere. */
 const BOUNDARY = /^multipart\/form-data\s*;.*\bboundary="?([^\s";]{8,70})/i
 
-/** SHA-256 in base64url, of a form without its boundary: clients draw another one when they send the same form again. */
+/** SHA-256 in base64url, of a form without its boundary: clients draw another one when they resend a form. */
 export const hashOf = async (body: Buffer, contentType = ''): Promise<string> => {
   const hash = createHash('sha256')
   const boundary = BOUNDARY.exec(contentType)?.[1]

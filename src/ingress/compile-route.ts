@@ -4,7 +4,7 @@ import type { Check } from '../kit/http/validate.ts'
 import { compileQuery } from '../kit/http/compile-query.ts'
 import { compileBody, compileParams } from './schemas.ts'
 
-/** A route at one of its addresses, with what checks its input. */
+/** A route at one of its addresses, with the checks of its input. */
 export interface CompiledRoute {
   declaration: Route
   method: Method
@@ -26,7 +26,7 @@ const BODY_BYTES_MAX = 1024 * 1024
 const PUBLIC_BODY_BYTES_MAX = 64 * 1024
 const METHODS_WITH_BODY: readonly Method[] = ['POST', 'PUT', 'PATCH', 'DELETE']
 
-/** A route that takes no body takes an empty object all the same; a member of it is refused by name. */
+/** A route without a body accepts an empty object all the same; a member of it is refused by name. */
 const NOTHING: JsonSchema = { type: 'object', additionalProperties: false }
 const NOTHING_BYTES_MAX = 64 * 1024
 const WRITES: readonly Method[] = ['POST', 'PUT', 'PATCH']

@@ -10,7 +10,7 @@ export interface ConnectionOptions {
   clock: Clock
   logger: Logger
   authenticate(token: string): Promise<Caller>
-  /** The connection has a caller from here on, and is looked up anew when that one's access changes. */
+  /** The connection has a caller from here on, and is looked up again when that one's access changes. */
   authenticated(): void
   /** It is gone. */
   closed(): void

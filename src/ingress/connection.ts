@@ -8,13 +8,13 @@ import { identityOf } from './authenticate.ts'
 import type { ConnectionOptions, Credential } from './connection-options.ts'
 import { type AuthFrame, readAuthFrame, readFirstFrame } from './auth-frame.ts'
 
-/** What `send` of uWebSockets.js answers above its limit of backpressure. */
+/** Answer of `send` of uWebSockets.js above its limit of backpressure. */
 const DROPPED = 2
 const FRAME_BYTES_MAX = 1024 * 1024
-/** Frames that a client sends on the heels of its first `auth`; more of them close it with 4429. */
+/** Frames that a client sends right after its first `auth`; more of them close it with 4429. */
 const HELD_FRAMES_MAX = 64
 const HELD_BYTES_MAX = 1024 * 1024
-/** New `auth` messages of one connection, on average and at once: each is looked up, whatever the channel limits. */
+/** New `auth` messages of one connection, on average and at once: each is looked up, whatever the channel's limits. */
 const RENEWALS_PER_SECOND = 10
 const RENEWALS_AT_ONCE = 100
 const TIMER_MS_MAX = 2 ** 31 - 1
@@ -25,7 +25,7 @@ const LOOKUP_TRIES_MAX = 30
 /** One WebSocket: authenticates it, keeps it authenticated, and hands everything else to its channel. */
 export class Connection {
   credential: Credential | undefined
-  /** Until then (monotonic, ms) a credential that is no longer valid closes nothing. */
+  /** Until then (monotonic, ms) an invalid credential closes nothing. */
   graceUntil = Number.NEGATIVE_INFINITY
   private readonly options: ConnectionOptions
   private ws: WebSocket<unknown> | undefined
@@ -66,7 +66,7 @@ export class Connection {
     this.guarded(() => this.inner?.drain())
   }
 
-  /** The socket is gone, from whichever side. */
+  /** The socket is gone, closed by either side. */
   ended(): void {
     this.isClosed = true
     this.cancelTimer()
@@ -83,7 +83,7 @@ export class Connection {
     this.ws?.end(code, reason)
   }
 
-  /** Asks again who the caller is and what they may: gone or revoked closes with 4401. Never rejects. */
+  /** Looks the caller and their rights up again: gone or revoked closes with 4401. Never rejects. */
   async lookUp(tries = 0): Promise<void> {
     const credential = this.credential
     if (this.isClosed || credential === undefined) return
@@ -149,7 +149,7 @@ export class Connection {
     return this.renewals.take(1, now)
   }
 
-  /** A new `auth` in mid-stream. Of several that come while one is checked, the last counts. */
+  /** A new `auth` in mid-stream. Of several that come during a check, the last counts. */
   private renew({ token, fault }: AuthFrame): void {
     if (!this.maySignIn()) return this.close(CLOSE.tooFast, `at most ${RENEWALS_PER_SECOND} auth messages a second`)
     if (fault !== undefined) return this.sendError('invalid', fault)

@@ -7,7 +7,7 @@ export const assertPlain = (contentEncoding = 'identity'): void => {
     throw new Failure('unsupported_type', { message: 'Send the body without a Content-Encoding.' })
 }
 
-/** @throws Failure unsupported_type for what the route does not take. */
+/** @throws Failure unsupported_type for a type that the route does not take. */
 export const assertType = (route: CompiledRoute, contentType: string | undefined): void => {
   const [essence, ...parameters] = (contentType ?? '').toLowerCase().split(';')
   const type = essence.trim()

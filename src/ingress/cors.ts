@@ -15,7 +15,7 @@ export const corsHeaders = (origins: readonly string[], origin: string | undefin
   return { 'access-control-allow-origin': allowed, 'access-control-expose-headers': EXPOSED, vary: 'Origin' }
 }
 
-/** What OPTIONS answers; the methods are those of the path. */
+/** Headers of an answer to OPTIONS; the methods are those of the path. */
 export const optionsHeaders = (methods: readonly Method[], isAllowedOrigin: boolean): Headers => {
   const list = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   if (!isAllowedOrigin) return { allow: list }

@@ -1,13 +1,13 @@
 import type { BodyReader } from './body.ts'
 import type { Exchange } from './exchange.ts'
 
-/** A form of more holds no key that is looked for: the body of a stranger is read up to this. */
+/** A larger form holds no key of a device: the body of a stranger is read up to this. */
 const FORM_BYTES_MAX = 16 * 1024
 const DEVICE_KEY = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[\w-]{43}$/i
 
 /**
- * The credential of a client that sends it wherever its settings let it: bearer, password of HTTP Basic, `?key=`, `id` or
- * `deviceid` of query or form where that is a key, the path. The first one found counts.
+ * The credential of a client that sends it wherever its settings allow: bearer, password of HTTP Basic, `?key=`, `id`
+ * or `deviceid` of query or form where that is a key, the path. The first one found counts.
  */
 export const deviceCredential = async (
   exchange: Exchange,
@@ -27,7 +27,7 @@ export const deviceCredential = async (
 
 const isBasic = (authorization: string | undefined): authorization is string => /^basic /i.test(authorization ?? '')
 
-/** Without a password it names somebody, and shows nothing. */
+/** Without a password it only names somebody. */
 const passwordOf = (authorization: string): string => {
   const [, password = ''] = /^[^:]*:([\s\S]*)$/.exec(Buffer.from(authorization.slice(6), 'base64').toString()) ?? []
   return password

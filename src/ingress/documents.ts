@@ -3,7 +3,7 @@ import { asyncApiDocument } from './asyncapi.ts'
 import { openApiDocument } from './openapi.ts'
 import type { IngressOptions } from './options.ts'
 
-/** The routes where the running server describes itself. They are part of what they describe. */
+/** The routes where the running server describes itself. They are part of the description. */
 export const documentRoutes = ({
   routes,
   channelDocuments,

@@ -27,7 +27,7 @@ export const exampleOf = (schema: JsonSchema | undefined, depth = 0): unknown =>
   return exampleOfType(schema, depth)
 }
 
-/** An alternative beside properties of its own adds to them. */
+/** An alternative is added to a schema's own properties. */
 const mergedExample = (chosen: unknown, schema: JsonSchema, depth: number): unknown => {
   if (schema.properties === undefined || typeof chosen !== 'object') return chosen
   return { ...(exampleOfType(schema, depth) as object), ...chosen }

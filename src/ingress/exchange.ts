@@ -20,8 +20,8 @@ const PROXY_HEADERS = [
 ]
 
 /**
- * One request and the way back to its client. The request object of uWebSockets.js lives only until the first await,
- * so all that may be asked for later is copied here; the response may be used until it has ended or was aborted.
+ * One request and the way back to its client. The request object of uWebSockets.js lives only until the first await, so
+ * everything needed later is copied here; the response may be used until it has ended or was aborted.
  */
 export class Exchange {
   readonly res: HttpResponse
@@ -29,10 +29,10 @@ export class Exchange {
   readonly path: string
   readonly queryText: string
   readonly headers: ReadonlyMap<string, string>
-  /** Why nothing behind the head may be read. */
+  /** Reason why nothing after the head may be read. */
   readonly fault: Failure | undefined
   readonly client: ClientAddress
-  /** What each limit of rates left to the request. */
+  /** Rest of each rate limit after the request. */
   readonly allowances: Allowance[] = []
   /** The client is gone, or the answer is complete: the response must not be touched. */
   over = false
@@ -67,12 +67,12 @@ export class Exchange {
     return this.abort.signal
   }
 
-  /** Whether this is how work ends that `signal` stopped: nobody's failure. */
+  /** Whether work that `signal` stopped ends in this way: nobody's failure. */
   isEndedBy(error: unknown): boolean {
     return this.isAborted && error === this.abort?.signal.reason
   }
 
-  /** The client runs on this machine, and does not speak for anybody else as a proxy would. */
+  /** The client runs on this machine, and is no proxy for anybody else. */
   get isLocal(): boolean {
     return this.client.isLocal && !PROXY_HEADERS.some((name) => this.headers.has(name))
   }
@@ -87,7 +87,7 @@ export class Exchange {
     return (this.declaredBytes ?? 0) > 0 || this.headers.has('transfer-encoding')
   }
 
-  /** The bearer token, undefined where none is sent; another scheme is an empty token, which nothing accepts. */
+  /** The bearer token, undefined where none is sent; another scheme is an empty token, which is never accepted. */
   get bearer(): string | undefined {
     return bearerOf(this.headers.get('authorization'))
   }
@@ -97,7 +97,7 @@ export class Exchange {
     else this.onOver.push(run)
   }
 
-  /** To be called when the answer has been handed over. */
+  /** Call it when the answer has been handed over. */
   finish(): void {
     if (this.over) return
     this.over = true

@@ -33,9 +33,9 @@ export interface HttpOptions extends RunOptions {
   addressOf: AddressOf
 }
 
-/** Bytes of an unwanted body that are read before the answer: then the connection can be used on. */
+/** Bytes of an unwanted body that are read before the answer: then the connection can be reused. */
 const UNREAD_BYTES_MAX = 256 * 1024
-/** Bytes read from a client that sends on although it was answered: some read the answer only after sending. */
+/** Bytes read from a client that keeps sending although it was answered: some read the answer only after sending. */
 const LINGER_BYTES_MAX = 64 * 1024 * 1024
 const LINGER_MS = 1_000
 
@@ -51,7 +51,7 @@ export class HttpDoor {
     this.options = options
   }
 
-  /** Nothing of the request object is used after this returns. */
+  /** The request object is not used after this returns. */
   handle(res: HttpResponse, req: HttpRequest): void {
     const exchange = new Exchange(res, req, this.options.addressOf)
     if (exchange.fault !== undefined) return this.refuse(exchange, exchange.fault)
@@ -129,12 +129,12 @@ export class HttpDoor {
     try {
       if (this.running > this.options.limits.requestsMax) throw new Failure('overloaded', { retryAfterSeconds: 1 })
       this.options.admission.countAddress(exchange)
-      // What runs at the origin of add-ons finds nothing there to act on.
+      // // Code at the origin of add-ons finds nothing there to act on.
       if (this.isIsolated(exchange) && match?.route.declaration.isolated !== true) throw new Failure('not_found')
       if (match === undefined) return this.withoutRoute(exchange)
       return await this.run({ exchange, route: match.route, params: match.params, reader, now, correlationId })
     } catch (error) {
-      // Nobody reads it; it is counted as what proxies call a request that its client closed.
+      // // Nobody reads it; it gets the status by which proxies count a request that its client closed.
       if (exchange.isEndedBy(error)) return answerFailure(new Failure('internal', { status: 499 }))
       const failure = this.failureOf(error, match, correlationId)
       return answerFailure(match?.route.declaration.forDevices === true ? laterForDevices(failure) : failure)
@@ -158,7 +158,7 @@ export class HttpDoor {
     return runRoute(call, caller, this.options)
   }
 
-  /** For a repeat of the call that revoked its own token: its answer, or its end where a crash cut it short. */
+  /** For a repeat of the call that revoked its own token: its answer, or its rest where a crash interrupted it. */
   private async repeated(call: Call): Promise<Answered | StreamAnswer | undefined> {
     if (call.route.declaration.revokesToken !== true) return undefined
     const kept = await keptForRevoked(call, this.options)
@@ -226,7 +226,7 @@ export class HttpDoor {
       exchange.res.pause()
       await pause(this.options.clock, LINGER_MS)
     }
-    // What was written while uWebSockets.js parses leaves after that.
+    // // Data written while uWebSockets.js parses leaves after that.
     await new Promise((resolve) => setImmediate(resolve))
     if (!exchange.over) exchange.res.close()
   }

@@ -2,17 +2,17 @@ import { isUtf8 } from 'node:buffer'
 import { breathe } from '../kernel/breath.ts'
 import { Failure, invalid } from '../kernel/errors.ts'
 
-/** Arrays and objects inside each other; deeper text is refused before it is parsed, so that no recursion can be driven by it. */
+/** Depth of arrays and objects; deeper text is refused before it is parsed, so that it cannot drive any recursion. */
 const JSON_DEPTH_MAX = 32
 /** Text up to this is parsed at once, in about a millisecond; longer lists in pieces of this size. */
 const PIECE_BYTES = 128 * 1024
-/** One element of a list, and all that stands beside the lists of a body: neither can be parsed in pieces. */
+/** One element of a list, and everything beside the lists of a body: neither can be parsed in pieces. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024
 const SCAN_BYTES = 1024 * 1024
 
 /**
- * @throws Failure `invalid` for what is no JSON, too deep, or, unless `takesAnyNames`, names a prototype or a member twice
- * (JSON.parse takes the last one, others the first); `too_large`
+ * @throws Failure `invalid` for invalid JSON, too deep JSON, or, unless `takesAnyNames`, JSON that names a prototype or
+ * a member twice (JSON.parse takes the last one, others the first); `too_large`
  */
 export const parseJson = (bytes: Buffer, takesAnyNames = false): unknown => {
   if (bytes.length > PIECE_BYTES) return parseInPieces(bytes, takesAnyNames)
@@ -34,7 +34,7 @@ const parseInPieces = async (bytes: Buffer, takesAnyNames: boolean): Promise<unk
     scan.until(at + SCAN_BYTES)
   }
   const lists = scan.ended()
-  // Instead of its elements, each list holds its own number.
+  // // Instead of its elements, each list holds its own number.
   const rest: Buffer[] = []
   let end = 0
   for (const [i, list] of lists.entries()) {
@@ -65,7 +65,7 @@ const parseInPieces = async (bytes: Buffer, takesAnyNames: boolean): Promise<unk
   return rootList ?? body
 }
 
-/** Members of all objects in a value: as many as there are colons in its text, unless an object names one twice. */
+/** Members of all objects in a value: as many as there are colons in its text, unless an object has one twice. */
 const membersOf = (value: unknown): number => {
   if (typeof value !== 'object' || value === null) return 0
   const inner = Object.values(value)
@@ -79,7 +79,7 @@ const namedTwice = (path: string): Failure =>
     ? new Failure('invalid', { message: 'An object of the body names a member twice.' })
     : invalid(path, 'is named twice')
 
-/** The path of the first member that an object names again, in text that is JSON. */
+/** The path of the first repeated member of an object, in text that is JSON. */
 const namesTwice = (text: string): string => {
   const open: { path: string; names: Set<string> | undefined; at: string | number }[] = []
   for (const [token] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[\]{},]/g)) {
@@ -138,7 +138,7 @@ interface List {
   pieces: { from: number; to: number; elements: number }[]
 }
 
-/** Goes over text once, measures how deep it nests, and finds where its lists can be cut. */
+/** Scans text once, measures how deep it nests, and finds the places where its lists can be cut. */
 class ListScan {
   private readonly bytes: Buffer
   private readonly lists: List[] = []
@@ -221,7 +221,7 @@ const isBlank = (bytes: Buffer, from: number, to: number): boolean => {
   return true
 }
 
-/** Where the string ends that `at` is in. */
+/** End of the string at `at`. */
 const endOfString = (bytes: Buffer, start: number): number => {
   let at = start
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
@@ -232,7 +232,7 @@ const endOfString = (bytes: Buffer, start: number): number => {
 const mayNamePrototype = (text: string): boolean =>
   text.includes('"__proto__"') || text.includes('"prototype"') || text.includes('\\u00')
 
-/** Such names would change what all objects inherit once a handler merges the value into another. */
+/** Such names would change the prototype of all objects once a handler merges the value into another. */
 const refusePrototypes = (root: unknown, rootPath: string, first: number): void => {
   const waiting: { path: string; value: unknown; first: number }[] = [{ path: rootPath, value: root, first }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -3,17 +3,17 @@ import { Failure } from '../kernel/errors.ts'
 import { RecentMap } from '../kernel/recent-map.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 
-/** Buckets in memory, twice as many at most: one that was not used lately is forgotten, and with it at most one second's worth of debt. */
+/** Buckets in memory, twice as many at most: one unused for a while is forgotten, and with it at most one second's worth of debt. */
 const BUCKETS_LEAST = 25_000
 
-/** What a limit left to a request. */
+/** Rest of a limit after a request. */
 export interface Allowance {
   /** Name of the limit: `token`, `organization` or `address`. */
   policy: string
   /** Requests a second. */
   quota: number
   remaining: number
-  /** Until the whole quota is there again. */
+  /** Seconds until the whole quota is available again. */
   resetSeconds: number
 }
 
@@ -30,7 +30,7 @@ export class RateLimiter {
     this.clock = clock
   }
 
-  /** Notes what is left in `allowances`. @throws Failure `rate_limited` with the seconds until a request is let through. */
+  /** Notes the rest in `allowances`. @throws Failure `rate_limited` with the seconds until a request is let through. */
   take(key: string, allowances: Allowance[]): void {
     const now = this.clock.monotonic()
     const burst = Math.max(1, Math.floor(this.perSecond))

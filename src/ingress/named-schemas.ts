@@ -8,8 +8,8 @@ const IN_LISTS = ['oneOf', 'anyOf', 'allOf', 'prefixItems']
 const IN_MEMBERS = ['items', 'additionalProperties', 'unevaluatedProperties', 'not', 'if', 'then', 'else']
 
 /**
- * Brings schemas into the form of documents: one whose `title` is a name becomes a component that others refer to, and an
- * object of any content says so, since generators take it for an empty one otherwise.
+ * Brings schemas into the form of documents: one whose `title` is a name becomes a component that others refer to, and
+ * an object of any content is marked as such, since generators take it for an empty one otherwise.
  */
 export class NamedSchemas {
   private readonly components = new Map<string, Shown>()
@@ -49,7 +49,7 @@ export class NamedSchemas {
   }
 }
 
-/** Keywords that say what an object holds. */
+/** Keywords that describe the content of an object. */
 const SAYS_MORE = new Set([
   ...IN_LISTS,
   ...IN_MEMBERS,

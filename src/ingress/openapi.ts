@@ -24,7 +24,7 @@ export const openApiDocument = (
   for (const route of routes) {
     for (const { method, path, operationId } of addressesOf(route)) {
       const isRoot = route.root === true
-      // A document has each path once; a slash at its end is accepted.
+      // // A document has each path once; a slash at its end is accepted.
       const shown = isRoot ? path + (ofApi.has(path) ? '/' : '') : path.slice(API_BASE.length)
       const item = (paths[shown] ??= {})
       if (isRoot) item.servers = [{ url: '/' }]
@@ -85,7 +85,7 @@ const parametersOf = (route: Route, method: Method, named: NamedSchemas): Json[]
   return parameters
 }
 
-/** A filter that takes several values (`severalOf`), as clients send it: one alone is no list. */
+/** A filter that takes several values (`severalOf`), as clients send it: a single one is no list. */
 const oneOrSeveral = (schema: JsonSchema): JsonSchema => {
   const { if: absent, else: value } = (schema.items ?? {}) as { if?: JsonSchema; else?: JsonSchema }
   if (absent === undefined || value === undefined) return schema
@@ -167,7 +167,7 @@ const responseOf = (answer: Answer, headers: readonly AnswerHeader[], named: Nam
 const errorStatusesOf = (route: Route, method: Method): number[] => {
   const statuses = [400, 429, 500, 503]
   if (route.access !== 'public') statuses.push(401, 403)
-  // A body may name what is not there: an organization to switch to, an `_id` that others have.
+  // // A body may name a missing record: an organization to switch to, an `_id` that others have.
   const namesInBody = method === 'POST' && route.access !== 'public'
   if (route.params !== undefined || route.rollout !== undefined || namesInBody) statuses.push(404)
   if (method !== 'GET') statuses.push(409)

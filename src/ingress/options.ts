@@ -11,14 +11,14 @@ import type { Metrics } from '../kit/operations/metrics.ts'
 import type { Route } from '../kit/http/route.ts'
 import type { WebhookDocument } from '../kit/http/webhook-document.ts'
 
-/** Something changed about who may do what; every socket that it names is looked up anew. */
+/** A change of access rights; every socket that it names is looked up again. */
 export interface AccessChange {
   organizationId: string
   userId?: string
   jti?: string
   trackerId?: string
   keyId?: string
-  /** How long sockets stay open before they are looked up: a token that `refresh` revoked has time for its new `auth`. */
+  /** Time before sockets are looked up: after `refresh` revoked a token there is time for a new `auth`. */
   graceMs?: number
 }
 
@@ -35,16 +35,16 @@ export interface IngressLimits {
   requestsMax: number
   /** Bytes of request bodies in memory at one time; further ones are answered 503 `overloaded`. */
   bodyBytesInFlightMax: number
-  /** A body that is not there after this time and one second for each 32 KiB of it is answered 408. */
+  /** A body that is incomplete after this time and one second for each 32 KiB of it is answered 408. */
   bodyTimeoutMs: number
   /** Sockets of one address that have not authenticated; further ones are refused with 429. */
   unauthenticatedPerAddressMax: number
   unauthenticatedMax: number
   /** Time for the first `auth` message of a socket. */
   authTimeoutMs: number
-  /** A socket without a sign of life for this long is closed; pings are sent before. */
+  /** Silence after which a socket is closed; pings are sent before. */
   socketIdleSeconds: number
-  /** How long `close` waits for requests under way. */
+  /** Longest wait of `close` for requests under way. */
   closeTimeoutMs: number
 }
 
@@ -70,12 +70,12 @@ export interface IngressOptions {
   channels: readonly Channel[]
   /** Messages of the channels, for the AsyncAPI document. */
   channelDocuments: readonly ChannelDocument[]
-  /** What webhooks send, for the OpenAPI document. */
+  /** Content of webhooks, for the OpenAPI document. */
   webhookDocuments: readonly WebhookDocument[]
   info: ApiInfo
   /** @throws Failure `unauthenticated` for a credential that is unknown, expired or revoked, `engine_down`. */
   authenticate(token: string): Promise<Caller>
-  /** The same for a user's token although it was revoked: for a repeat of the call that revoked it. */
+  /** The same for a user's revoked token: for a repeat of the call that revoked it. */
   authenticateRevoked?(token: string): Promise<Caller>
   accessChanged(listener: (change: AccessChange) => void): () => void
   settle: Settle
@@ -83,7 +83,7 @@ export interface IngressOptions {
   rollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
   tables: TableStore
   keyring: Keyring
-  /** This process. */
+  /** Life of this process. */
   life: Life
   logger: Logger
   clock: Clock
@@ -97,14 +97,14 @@ export interface IngressOptions {
   corsOrigins?: readonly string[]
   /** The host of add-ons: only routes that are `isolated` answer there. */
   isolatedHost?: string
-  /** Bearer that operator routes ask for; without it they answer to loopback only. */
+  /** Bearer of operator routes; without it they answer to loopback only. */
   metricsToken?: string
   limits?: Partial<IngressLimits>
 }
 
 export interface Ingress {
-  /** No new connections or sockets; requests under way go on. Resolves when none is left, or the time is over. */
+  /** No new connections or sockets; requests under way continue. Resolves when none is left, or the time is over. */
   stopAccepting(withinMs: number): Promise<void>
-  /** Closes sockets with 1012, waits for requests under way, then cuts what is left. */
+  /** Closes sockets with 1012, waits for requests under way, then cuts the rest. */
   close(): Promise<void>
 }

@@ -24,9 +24,9 @@ export interface Port {
   app: TemplatedApp
   /** From now on requests are handed on. The caller adds channels to `app`. */
   serve(handle: HandleRequest): void
-  /** To be called when a WebSocket ends: uWebSockets.js counts a connection that was upgraded in, but never out. */
+  /** Call it when a WebSocket ends: uWebSockets.js counts an upgraded connection in, but never out. */
   released(): void
-  /** No new connections; those that are open stay. */
+  /** No new connections; open ones stay. */
   stopListening(): void
   /** Cuts every connection. */
   close(): void
@@ -34,7 +34,7 @@ export interface Port {
 
 const CONNECTIONS_MAX = 65_536
 
-/** @throws Error with one sentence for a port that is taken, an address of another machine, or files of TLS that are of no use. */
+/** @throws Error with one sentence for a port that is taken, an address of another machine, or unusable files of TLS. */
 export const openPort = async ({ host, port, tls, connectionsMax = CONNECTIONS_MAX }: PortOptions): Promise<Port> => {
   const app = await appOf(tls)
   let handle = startingAnswer
@@ -72,7 +72,7 @@ const startingAnswer: HandleRequest = (res, req) => {
   sendWhole(res, answer, req.getMethod() === 'head')
 }
 
-/** uWebSockets.js says nothing of what is wrong with its files: here they are read once before. */
+/** uWebSockets.js does not report faults of its files: here they are read once before. */
 const appOf = async (tls: PortOptions['tls']): Promise<TemplatedApp> => {
   if (tls === undefined) return App()
   try {

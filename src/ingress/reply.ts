@@ -11,17 +11,17 @@ export interface Answered {
   headers: Headers
   /** Absent only for the HEAD of a stream. */
   body: string | Uint8Array | undefined
-  /** Length that a HEAD tells, where the body is absent. */
+  /** Length in the answer to a HEAD, where the body is absent. */
   bytes?: number
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Part of a stream that is handed to the socket at once; more waits until the client has read. */
+/** Part of a stream that is handed to the socket at once; the rest waits until the client has read. */
 const STREAM_SLICE_BYTES = 64 * 1024
 /** Smaller answers leave only after uWebSockets.js has parsed everything that came in with the request. */
 const CORK_BYTES = 16 * 1024
-/** While the socket is full, each write only probes: uWebSockets.js sends what waits when something is written, and adds the new bytes to it. */
+/** While the socket is full, each write only probes: uWebSockets.js sends waiting bytes when something is written, and adds the new ones. */
 const PROBE_SLICE_BYTES = 1024
 
 const SECURITY_HEADERS: Headers = {
@@ -39,7 +39,7 @@ export const answerJson = (status: number, body: { [member: string]: unknown }, 
 
 const BEFORE_DATA = Buffer.from('{"status":true,"data":')
 
-/** The same with the JSON of the member `data` as it is. */
+/** The same with the unchanged JSON of the member `data`. */
 export const answerData = (
   status: number,
   data: Uint8Array,
@@ -97,7 +97,7 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
 
 /** Answers at once, outside of an exchange, and ends the connection. */
 export const sendWhole = (res: HttpResponse, { status, headers, body = '' }: Answered, isHead: boolean): void => {
-  // uWebSockets.js takes the answer of a HEAD for none and would end the process.
+  // // uWebSockets.js takes the answer of a HEAD for none and would end the process.
   res.onAborted(() => undefined)
   res.cork(() => {
     writeHead(res, status, SECURITY_HEADERS, headers)
@@ -108,8 +108,8 @@ export const sendWhole = (res: HttpResponse, { status, headers, body = '' }: Ans
 
 /**
  * Sends a whole answer and leaves the request open, for a client that still sends its body: it need not send all of it
- * to learn that it is refused. uWebSockets.js would end the request, and read on without end; so it takes the answer for
- * the status line. The connection has to be closed afterwards.
+ * to learn that it is refused. uWebSockets.js would end the request, and read on without end; so it takes the answer
+ * for the status line. The connection has to be closed afterwards.
  */
 export const sendAhead = (exchange: Exchange, { status, headers, body = '' }: Answered, more: Headers): void => {
   if (exchange.over) return
@@ -126,8 +126,8 @@ export const sendAhead = (exchange: Exchange, { status, headers, body = '' }: An
 }
 
 /**
- * Answers a request whose end is not certain, and closes its connection before anything behind its head is parsed: an
- * answer that is padded beyond what uWebSockets.js collects is written at once. To be called before the first await.
+ * Answers a request whose end is not certain, and closes its connection before anything after its head is parsed: an
+ * answer padded beyond the amount that uWebSockets.js collects is written at once. Call it before the first await.
  */
 export const refuseAtOnce = (exchange: Exchange, failure: Failure): void => {
   const { status, headers, body } = answerFailure(failure)
@@ -142,12 +142,12 @@ export interface Streamed {
   status: number
   headers: Headers
   stream: AsyncIterable<Uint8Array | string>
-  /** How many there are, where that is known. */
+  /** Number of bytes, where known. */
   bytes?: number
 }
 
 /**
- * Sends what the stream yields, never more than a slice ahead of the client. Rejects when the stream fails; the
+ * Sends the chunks of the stream, never more than a slice ahead of the client. Rejects when the stream fails; the
  * connection is then cut, so that the client does not take a part for the whole.
  */
 export const sendStream = async (
@@ -162,7 +162,7 @@ export const sendStream = async (
   }
   if (exchange.over) return void (await stream[Symbol.asyncIterator]().return?.())
   const writer = new StreamWriter(exchange, bytes)
-  // When a body has begun, ending with `closeConnection` would write the header into it.
+  // // When a body has begun, ending with `closeConnection` would write the header into it.
   const connection: Headers = closeConnection ? { connection: 'close' } : {}
   res.cork(() =>
     writeHead(res, status, { 'content-type': 'application/octet-stream' }, SECURITY_HEADERS, headers, connection),
@@ -212,14 +212,14 @@ class StreamWriter {
 
   private writeSlice(bytes: Uint8Array, at: number): number {
     const slice = bytes.subarray(at, at + (this.isFull ? PROBE_SLICE_BYTES : STREAM_SLICE_BYTES))
-    // A small corked write answers before the socket has taken it; what then waits shows at the next one.
+    // // A small corked write answers before the socket has taken it; the rest then shows at the next one.
     this.exchange.res.cork(() => {
       this.isFull = !this.exchange.res.write(slice)
     })
     return slice.length
   }
 
-  /** uWebSockets.js keeps nothing of a stream of known length: it says how much of a part it took. */
+  /** uWebSockets.js buffers nothing of a stream of known length: it answers how much of a part it took. */
   private writePart(part: Uint8Array, total: number): number {
     const { res } = this.exchange
     const before = res.getWriteOffset()
@@ -237,7 +237,7 @@ class StreamWriter {
   }
 }
 
-/** The last of several headers of one name counts. Nothing is merged: to make one object of all took 5 µs of each answer. */
+/** The last of several headers of one name counts. Nothing is merged: making one object of all took 5 µs of each answer. */
 const writeHead = (res: HttpResponse, status: number, ...all: readonly Headers[]): void => {
   res.writeStatus(statusLine(status))
   for (let i = 0; i < all.length; i++) {

@@ -5,21 +5,21 @@ import { Failure } from '../kernel/errors.ts'
 /** Bytes of all header names and values. More is answered 431 here, and by uWebSockets.js itself beyond twice as much. */
 const HEAD_BYTES_MAX = 16 * 1024
 
-// uWebSockets.js takes its limit (4 KiB by default: too little for a cursor, or a browser with cookies) from the
+// // uWebSockets.js reads its limit (4 KiB by default: too little for a cursor, or a browser with cookies) from the
 // environment, once, when it is loaded. So this module has to be imported before it.
 env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(2 * HEAD_BYTES_MAX)
 
-/** Headers of a request; `fault` says why nothing behind them may be read. */
+/** Headers of a request; `fault` is the reason why nothing after them may be read. */
 export interface RequestHead {
   headers: ReadonlyMap<string, string>
   fault: Failure | undefined
 }
 
-/** Headers that uWebSockets.js reads the first of, where another one of the way may have read the last. */
+/** Headers of which uWebSockets.js reads the first, where another hop may have read the last. */
 const DECISIVE = new Set(['content-length', 'transfer-encoding', 'host'])
 const LENGTH = /^\d{1,15}$/
 
-/** Reads all headers. Repeated ones are joined by a comma, but for a length that is repeated unchanged. */
+/** Reads all headers. Repeated ones are joined by a comma, but for a length repeated unchanged. */
 export const readHead = (req: HttpRequest): RequestHead => {
   const headers = new Map<string, string>()
   let bytes = 0

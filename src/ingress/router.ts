@@ -12,7 +12,7 @@ export interface Match {
 export interface Router {
   /** Undefined where no route has this method and path. `path` is without its query. */
   find(method: string, path: string): Match | undefined
-  /** Methods of the routes at this path; none: there is nothing there. */
+  /** Methods of the routes at this path; none for an unknown path. */
   methodsAt(path: string): Method[]
 }
 
@@ -44,7 +44,7 @@ export const createRouter = (routes: readonly Route[]): Router => {
   return { find, methodsAt: (path) => METHODS.filter((method) => find(method, path) !== undefined) }
 }
 
-/** Where a route answers: its own address and those of its aliases, each with the full path, without a trailing slash. */
+/** Addresses of a route: its own and those of its aliases, each with the full path, without a trailing slash. */
 export const addressesOf = (route: Route): { method: Method; path: string; operationId: string }[] =>
   [{ path: route.path, operationId: route.operationId, method: route.method }, ...(route.aliases ?? [])].map(
     (address) => ({

@@ -14,7 +14,7 @@ import type { Exchange } from './exchange.ts'
 import { parseJson } from './json-body.ts'
 import { answerData, answerFailure, answerJson, type Answered } from './reply.ts'
 
-/** A request that was matched to a route. */
+/** A request matched to a route. */
 export interface Call {
   exchange: Exchange
   route: CompiledRoute
@@ -30,7 +30,7 @@ export interface StreamAnswer {
   status: number
   headers: Headers
   stream: AsyncIterable<Uint8Array | string>
-  /** Absent where nobody knows. */
+  /** Absent where unknown. */
   bytes?: number
 }
 
@@ -40,11 +40,11 @@ export interface RunOptions {
   logger: Logger
 }
 
-/** How long an answer waits for what follows its write. */
+/** Longest wait of an answer for consumers that follow its write. */
 const SETTLE_TIMEOUT_MS = 2_000
 const KEY = /^[\x21-\x7e]{1,255}$/
 
-/** Checks what was sent, runs the handler once for each Idempotency-Key, and waits until the writer can read the write. */
+/** Checks the input, runs the handler once for each Idempotency-Key, and waits until the writer can read the write. */
 export const runRoute = async (
   call: Call,
   caller: Caller | undefined,
@@ -92,7 +92,7 @@ const runOnce = async (
   return answer
 }
 
-/** The answer that a token which this very call revoked may still read; undefined when there is none. */
+/** The answer that may still be read with a token revoked by this very call; undefined for none. */
 export const keptForRevoked = async (call: Call, { idempotency }: RunOptions): Promise<KeptAnswer | undefined> => {
   const token = call.exchange.bearer
   const repeat = token === undefined ? undefined : await repeatOf(call, () => hashOfBody(call), undefined)
@@ -114,14 +114,14 @@ const checkAddress = ({
   exchange,
 }: Call): { params: { [name: string]: string }; query: { [name: string]: unknown } } => {
   const checked = { ...params }
-  // A parameter that no resource can have names a resource that is not there.
+  // // A parameter that no resource can have names a missing resource.
   if (route.params(checked).length > 0) throw new Failure('not_found')
   const query = parseQuery(exchange.queryText)
   assertNoFaults(route.query(query), 'The query')
   return { params: checked, query }
 }
 
-/** Repeated parameters become arrays. Without a prototype, so that no name means anything else. */
+/** Repeated parameters become arrays. Without a prototype, so that no name has another meaning. */
 const parseQuery = (text: string): { [name: string]: unknown } => {
   const query = Object.create(null) as { [name: string]: unknown }
   if (text === '') return query
@@ -251,7 +251,7 @@ const handle = async (call: Call, request: RouteRequest, options: RunOptions): P
   try {
     return { reply, isPending: !(await options.settle(reply.wrote, settleTimeoutMs, settles?.(request.params))) }
   } catch (error) {
-    // What was appended is done: there is no error answer any more.
+    // // The append is done: there is no error answer any more.
     options.logger.warn('an answer did not wait for what follows its write', {
       correlationId: call.correlationId,
       error: String(error),

@@ -11,7 +11,7 @@ import type { Port } from './port.ts'
 import { SocketDoor } from './sockets.ts'
 
 /**
- * Opens the one door: HTTP routes and WebSocket channels on the port.
+ * Opens the ingress: HTTP routes and WebSocket channels on the port.
  * @throws Error when routes collide or a schema does not compile.
  */
 export const startIngress = async (port: Port, options: IngressOptions): Promise<Ingress> => {
@@ -70,10 +70,10 @@ const opened = (port: Port, { options, http, sockets, limits }: Parts): Ingress 
     const answered = stopAccepting(limits.closeTimeoutMs)
     sockets.closeAll()
     await answered
-    // What was written last leaves before the connections are cut.
+    // // The last writes leave before the connections are cut.
     await pause(FLUSH_MS)
     port.close()
-    // A request that came meanwhile has begun to write: the engines close after it.
+    // // A request that arrived meanwhile has begun to write: the engines close after it.
     await drained(limits.closeTimeoutMs)
   }
   return { stopAccepting, close: () => (closing ??= close()) }

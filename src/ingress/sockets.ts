@@ -26,11 +26,11 @@ interface UserData {
 
 /** Larger frames are cut by uWebSockets.js without a code; smaller ones that are too large get theirs from the connection. */
 const PAYLOAD_BYTES_MAX = 16 * 1024 * 1024
-/** Channels stop sending long before; a socket that gets here is closed rather than that a message is dropped in silence. */
+/** Channels stop sending long before; a socket that gets here is closed rather than that a message is dropped silently. */
 const BACKPRESSURE_BYTES_MAX = 16 * 1024 * 1024
 const LOOKUPS_AT_ONCE = 32
 
-/** Opens sockets, keeps count of them, and has them looked up anew when someone's access changes. */
+/** Opens sockets, counts them, and has them looked up again when someone's access changes. */
 export class SocketDoor {
   isClosing = false
   private readonly options: SocketOptions
@@ -41,7 +41,7 @@ export class SocketDoor {
   private readonly due = new Set<Connection>()
   private lookups = 0
   private changes = 0
-  /** What `open` was called with. */
+  /** Argument of the last `open`. */
   private newest: WebSocket<UserData> | undefined
   private readonly unsubscribe: () => void
 
@@ -118,9 +118,9 @@ export class SocketDoor {
 
   /**
    * `cork` of uWebSockets.js 20 does not see that a late upgrade made its response a WebSocket where that stayed at its
-   * address: it goes on to read the response's flags behind the smaller WebSocket, in memory already freed, and
-   * closes the socket where they say so (uWebSockets 1929). So `open` must not allocate: it only notes the socket, and
-   * is called beforehand, as compiling it allocates too.
+   * address: it goes on to read the response's flags behind the smaller WebSocket, in freed memory, and closes the
+   * socket if they are set so (uWebSockets 1929). So `open` must not allocate: it only notes the socket, and is called
+   * beforehand, as compiling it allocates too.
    */
   private accept(channel: Channel, exchange: Exchange, context: us_socket_context_t, connection: Connection): void {
     const { res, headers } = exchange
@@ -173,7 +173,7 @@ export class SocketDoor {
         authenticated: () => {
           releasePlace()
           this.index(connection)
-          // Access that changed while the credential was looked up was not heard by this connection.
+          // // This connection missed changes of access during the lookup of its credential.
           if (changes !== this.changes) this.lookUp(connection)
         },
         closed: () => {
@@ -211,7 +211,7 @@ export class SocketDoor {
     }
   }
 
-  /** Other changes in the meantime must not end the grace, nor must a token that has come in time. */
+  /** Other changes in the meantime must not end the grace, nor must a token that came in time. */
   private lookUpLater(connection: Connection, change: AccessChange, graceMs: number): void {
     const { clock } = this.options
     const graceUntil = clock.monotonic() + graceMs
