@@ -1,11 +1,11 @@
 import { LAT_MAX_E7, LNG_MAX_E7, normalizeLngE7, toE7, TURN_E7, wrapLngE7 } from './coordinates.ts'
 
-/** A viewport in E7; where west > east it crosses the antimeridian. Its sides belong to it. */
+/** A viewport in E7; where west > east it crosses the antimeridian. Its sides are included. */
 export type Box = { readonly west: number; readonly south: number; readonly east: number; readonly north: number }
 
 /**
- * A viewport from degrees. Longitudes may be any number of turns off, as maps that pan have them; 360° and more is all around.
- * Latitudes are cut off at the poles. West greater than east crosses the antimeridian.
+ * A viewport from degrees. Longitudes may be any number of turns off, as panned maps have them; 360° and more is all
+ * around. Latitudes are cut off at the poles. West greater than east crosses the antimeridian.
  */
 export const boxOfDegrees = (west: number, south: number, east: number, north: number): Box => {
   const around = Math.round(east * 1e7) - Math.round(west * 1e7) >= TURN_E7
@@ -40,8 +40,8 @@ export const boxesOfRange = (west: number, south: number, east: number, north: n
 }
 
 /**
- * The smallest box that holds all of these plain boxes (west, south, east, north in turn): it leaves out the widest gap in
- * longitude, so what lies on both sides of the antimeridian gets a box across it.
+ * The smallest box that holds all of these plain boxes (west, south, east, north in turn): it leaves out the widest gap
+ * in longitude, so boxes on both sides of the antimeridian get one across it.
  */
 export const boxAround = (boxes: ArrayLike<number>): Box => {
   const spans: [west: number, east: number][] = []

@@ -1,4 +1,4 @@
-/** Mean radius of the earth, as turf has it. */
+/** Mean radius of the earth, the same as turf's. */
 export const EARTH_RADIUS_METERS = 6371008.8
 
 const RADIANS_PER_E7 = Math.PI / 180 / 1e7

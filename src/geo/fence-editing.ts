@@ -4,10 +4,10 @@ import type { Shape } from './shape.ts'
 /** Items that one slice of an edit adds or ends: about a millisecond. */
 const ITEMS_PER_SLICE = 128
 
-/** An edit of more boxes than this tells the one box around all. */
+/** Number of boxes beyond which an edit reports the one box around all. */
 const BOXES_MAX = 64
 
-/** One edit of a store on the way to its next version. `add` and `remove` answer whether it is time to give way. */
+/** One edit of a store on the way to its next version. `add` and `remove` answer whether it is time to yield. */
 export class FenceEditing {
   fencesGained = 0
   readonly #store: FenceStore
@@ -39,7 +39,7 @@ export class FenceEditing {
     return this.#count(items)
   }
 
-  /** The boxes where something changed: west, south, east, north of each in turn. */
+  /** The changed boxes: west, south, east, north of each in turn. */
   finish(): Int32Array {
     this.#finished = true
     return Int32Array.from(this.#boxes)

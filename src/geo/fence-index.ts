@@ -8,14 +8,14 @@ import { LeafPool, ROOT_SHIFT, rootWithout, slotAt, takeNode, VISITS } from './l
 import { splitLeaf } from './leaf-split.ts'
 import type { Shape } from './shape.ts'
 
-/** `fence`: an integer from 0 to 2^31 - 1 that the caller gives; adding one that is there replaces its shape. */
+/** `fence`: an integer from 0 to 2^31 - 1 chosen by the caller; adding an existing one replaces its shape. */
 export type FenceEdit = {
   readonly remove?: readonly number[]
   readonly add?: readonly { readonly fence: number; readonly shape: Shape }[]
 }
 
 export type FenceIndexOptions = {
-  /** Leaves are dropped, and made again as they are needed, when those of a version take more (default 128 MiB). */
+  /** Leaves are dropped, and made again on demand, when those of a version take more (default 128 MiB). */
   readonly leafBytesMax?: number
 }
 
@@ -23,7 +23,7 @@ const LEAF_BYTES_MAX = 128 * 1024 * 1024
 const ITEMS_BURIED_AT_RELEASE = 256
 const ITEMS_BURIED_AT_LEAF = 8
 
-/** What the versions of one index have in common beside the fences. */
+/** State shared by the versions of one index beside the fences. */
 type Line = { newest: number; editing: boolean; readonly leafIntsMax: number }
 
 type State = {
@@ -56,7 +56,7 @@ export class FenceIndex {
     return new FenceIndex({ ...nothing, line, store: new FenceStore(), sets: new FenceSets(), ...noLeaves() })
   }
 
-  /** Where answers may differ from the version before: west, south, east, north of each box in turn, none across ±180°. */
+  /** Boxes in which answers may differ from the version before: west, south, east, north in turn, none across ±180°. */
   get changedBoxes(): Int32Array {
     return this.#state.changedBoxes
   }
@@ -81,7 +81,7 @@ export class FenceIndex {
     return locateIn(this.#state.pool, this.#state.sets, leaf, lngE7, latE7)
   }
 
-  /** Does that one fence of this version hold the position? False where there is no such fence. */
+  /** Does that one fence of this version hold the position? False for a missing fence. */
   contains(fence: number, lngE7: number, latE7: number): boolean {
     const shape = this.#state.store.shape(fence, this.#state.version)
     return shape !== undefined && shapeContains(shape, lngE7, latE7)
@@ -101,14 +101,14 @@ export class FenceIndex {
     return this.#state.sets.of([...new Set(fences)].sort((a, b) => a - b))
   }
 
-  /** How many different sets have had an id so far; `compacted` begins anew. */
+  /** Number of different sets that have had an id so far; `compacted` starts over. */
   get setsTotal(): number {
     return this.#state.sets.total
   }
 
   /**
-   * The next version, from the newest one (else throws). This one stays usable until `release`. What lies apart from the edit
-   * is shared; the edit costs in proportion to itself.
+   * The next version, from the newest one (else throws). This one stays usable until `release`. Parts apart from the
+   * edit are shared; the edit costs in proportion to itself.
    */
   with(edit: FenceEdit): FenceIndex {
     const slices = this.withSlices(edit)
@@ -119,8 +119,8 @@ export class FenceIndex {
   }
 
   /**
-   * As `with`, for large edits: a generator that gives way about every two milliseconds. Other versions answer meanwhile, another
-   * edit cannot begin. Left early (`return`), nothing has changed.
+   * As `with`, for large edits: a generator that yields about every two milliseconds. Other versions answer meanwhile,
+   * another edit cannot begin. Left early (`return`), nothing has changed.
    */
   *withSlices({ remove = [], add = [] }: FenceEdit): Generator<undefined, FenceIndex> {
     const { store, version, fencesTotal } = this.#begin()
@@ -141,8 +141,8 @@ export class FenceIndex {
   }
 
   /**
-   * The next version, with the same fences and set ids that begin anew: when `setsTotal` has grown far beyond the ids in use.
-   * Users that move to it turn each id they hold into `next.setOf(previous.members(id))`.
+   * The next version, with the same fences and set ids that start over: when `setsTotal` has grown far beyond the ids
+   * in use. Users that move to it turn each id they hold into `next.setOf(previous.members(id))`.
    */
   compacted(): FenceIndex {
     this.#begin()
@@ -150,7 +150,7 @@ export class FenceIndex {
     return this.#next({ changedBoxes: new Int32Array(0), sets: new FenceSets(), ...noLeaves() })
   }
 
-  /** Nobody asks this version any more: what only it needs may be forgotten. */
+  /** This version is no longer used: data that only it needs may be forgotten. */
   release(): void {
     const { store, version } = this.#state
     store.release(version)

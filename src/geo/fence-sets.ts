@@ -1,13 +1,13 @@
 /**
- * Sets of fences as small integers: equal sets have equal ids, 0 is the empty set. What a tracker is inside of is then one
- * integer, and "nothing changed" one comparison.
+ * Sets of fences as small integers: equal sets have equal ids, 0 is the empty set. So the fences around a tracker are
+ * one integer, and "nothing changed" one comparison.
  */
 export class FenceSets {
   readonly #members: (readonly number[])[] = [[]]
   readonly #firstOfHash = new Map<number, number>([[0, 0]])
   /** The next set with the same hash, by set id; 0 ends. */
   readonly #nextOfHash: number[] = [0]
-  /** What `#add` answered before: open addressing, three integers for each entry: set + 1, fence, answer. */
+  /** Earlier answers of `#add`: open addressing, three integers for each entry: set + 1, fence, answer. */
   #memo = new Int32Array(3 * 64)
   #memoized = 0
 
@@ -33,7 +33,7 @@ export class FenceSets {
     return set
   }
 
-  /** The id of the set with the first `count` of `fences`, in any order, as well. */
+  /** The id of a set together with the first `count` of `fences`, in any order. */
   addAll(set: number, fences: readonly number[], count: number): number {
     if (count > ADDED_ONE_BY_ONE) {
       return this.of([...new Set([...this.#members[set]!, ...fences.slice(0, count)])].sort((a, b) => a - b))
@@ -73,7 +73,7 @@ export class FenceSets {
   }
 }
 
-/** One by one is quick where it was done before; more would fill the table with what is on the way. */
+/** One by one is quick where it was done before; more would fill the table with intermediate sets. */
 const ADDED_ONE_BY_ONE = 6
 
 const slotOf = (memo: Int32Array, set: number, fence: number): number => {

@@ -16,18 +16,18 @@ export type Item = {
 type Entry = { shape: Shape; items: Item[]; from: number; until: number; older: Entry | undefined }
 type Node = { leaf: boolean; children: (Node | Item)[]; minX: number; minY: number; maxX: number; maxY: number }
 
-/** Until when a fence lives that nobody has removed. */
+/** End version of a fence that nobody has removed. */
 const ALWAYS = 0x3fffffff
 
 /**
- * The fences of all versions that are in use, in one R-tree whose items say in which versions they count. What no version
- * in use can see any more is buried bit by bit, as searches come upon it and by `bury`.
+ * The fences of all versions in use, in one R-tree whose items name the versions in which they count. Items that no
+ * version in use can see any more are buried bit by bit, as searches come upon them and by `bury`.
  */
 export class FenceStore {
   readonly #tree = new RBush<Item>(16)
   readonly #entries = new Map<number, Entry>()
   readonly #inUse = new Set<number>()
-  /** Items that ended, in the order of the versions they ended with; those before `#buried` are done with. */
+  /** Ended items, in the order of the versions they ended with; those before `#buried` are done with. */
   #ended: Item[] = []
   #buried = 0
 
@@ -46,7 +46,7 @@ export class FenceStore {
     return entry !== undefined && version < entry.until ? entry.shape : undefined
   }
 
-  /** A fence from that version on; one that counts already must have been removed before. Answers its items. */
+  /** Adds a fence from that version on; an existing one must have been removed before. Answers its items. */
   add(fence: number, shape: Shape, version: number): readonly Item[] {
     const items = shape.parts.flatMap((part) => itemsOf(part, fence, version))
     for (const item of items) this.#tree.insert(item)
@@ -56,7 +56,7 @@ export class FenceStore {
     return items
   }
 
-  /** The fence counts no more from that version on. Answers its items, none where there is no such fence. */
+  /** Removes the fence from that version on. Answers its items, none for a missing fence. */
   remove(fence: number, version: number): readonly Item[] {
     const entry = this.#entries.get(fence)
     if (entry === undefined || entry.until !== ALWAYS) return []
@@ -64,7 +64,7 @@ export class FenceStore {
     return entry.items
   }
 
-  /** As if that version, the newest, had never been begun. */
+  /** Undoes that version, the newest, as if it had never begun. */
   undo(version: number, added: Iterable<number>, removed: Iterable<number>): void {
     for (const fence of added) {
       const entry = this.#entries.get(fence)!
@@ -91,8 +91,8 @@ export class FenceStore {
   }
 
   /**
-   * Calls back with the items of a version whose box meets the closed box, until `each` answers false. Whether it came to
-   * the end.
+   * Calls back with the items of a version whose box meets the closed box, until `each` answers false. Answers whether
+   * it came to the end.
    */
   search(version: number, w: number, s: number, e: number, n: number, each: (item: Item) => boolean): boolean {
     const nodes: Node[] = [this.#tree.toJSON() as Node]

@@ -10,13 +10,13 @@ import type { Part } from './shape.ts'
 /** A square of 2^width units: its closed box and its centre. */
 export type Cell = Readonly<Record<'w' | 's' | 'e' | 'n' | 'lng' | 'lat', number>>
 
-/** A part whose boundary may run through a cell, of a polygon the edges that do. */
+/** A part whose boundary may run through a cell, with the edges that do for a polygon. */
 export type Cut = { readonly fence: number; readonly part: Part; readonly edges: readonly number[] }
 
-/** What matters in a cell: cuts, the fences that hold all of it, and how many edges there are to test. */
+/** Content of a cell: cuts, the fences that hold all of it, and the number of edges to test. */
 export type Content = { readonly cuts: Cut[]; readonly covers: number[]; work: number }
 
-/** What a circle, and a corridor beside its segments, is in edges. */
+/** Work of a circle, and of a corridor beside its segments, in edges. */
 const REACH_WORK = 4
 
 export const cellAt = (w: number, s: number, width: number): Cell => {
@@ -24,7 +24,7 @@ export const cellAt = (w: number, s: number, width: number): Cell => {
   return { w, s, e: w + size - 1, n: s + size - 1, lng: w + size / 2, lat: s + size / 2 }
 }
 
-/** The content of a cell from the store; undefined as soon as it is sure that there is too much work in it. */
+/** The content of a cell from the store; undefined as soon as it certainly has too much work. */
 export const gather = (store: FenceStore, version: number, cell: Cell, workMax: number): Content | undefined => {
   const found: Item[] = []
   let sure = 0
@@ -37,7 +37,7 @@ export const gather = (store: FenceStore, version: number, cell: Cell, workMax: 
   if (!whole) return undefined
   const content: Content = { cuts: [], covers: [], work: 0 }
   for (const { fence, part } of found) {
-    // A part with two boxes may be found by both.
+    // // A part with two boxes may be found by both.
     if (part.boxes.length > 4 && content.cuts.some((cut) => cut.part === part && cut.fence === fence)) continue
     if (part.kind === 'reach') addReach(content, cell, fence, part)
     else {
@@ -83,14 +83,14 @@ const addReach = (content: Content, cell: Cell, fence: number, part: Reach): voi
   }
 }
 
-/** How much of a cell is within the reach. `some` may be said of a cell near its boundary. */
+/** Share of a cell within the reach. `some` is also possible for a cell near its boundary. */
 export const reachHolds = (reach: Reach, cell: Cell): 'all' | 'some' | 'none' => {
   const inside = reach.meters - metersFrom(reach, cell.lng, cell.lat)
-  // Nothing in the cell is farther from its centre than its corners are in units of latitude.
+  // // Nothing in the cell is farther from its centre than its corners are in units of latitude.
   const across = (cell.e - cell.lng + 1) * Math.SQRT2 * METERS_PER_E7 + ROUNDING_METERS
   return inside > across ? 'all' : inside < -across ? 'none' : 'some'
 }
 
-/** What all of a part is in edges. */
+/** Work of a whole part, in edges. */
 export const workOf = (part: Part): number =>
   part.kind === 'polygon' ? part.edgesTotal : REACH_WORK + part.segments.length / SEGMENT_NUMBERS

@@ -42,7 +42,7 @@ export const growLeaf = (
   }
 }
 
-/** Into the empty ones of the square of four slots. */
+/** Hangs it into the empty ones of the square of four slots. */
 const hangInSquare = (ints: Int32Array, leaf: number, node: number, slot: number): void => {
   for (const other of SQUARE) if (ints[node + (slot & ~5) + other] === 0) ints[node + (slot & ~5) + other] = -leaf
 }

@@ -18,8 +18,8 @@ import { edgeMeetsBox, forEachEdgeIn, polygonContains } from './polygon.ts'
 import type { Part } from './shape.ts'
 
 /**
- * Puts four leaves, one for each quarter, in the place of a leaf under a node whose slots are 2^shift units wide. All that they
- * say follows from what the leaf says; of polygons it needs the edges in it alone.
+ * Replaces a leaf under a node whose slots are 2^shift units wide by four leaves, one for each quarter. Their content
+ * is derived from that of the leaf; of polygons only the edges in it are needed.
  */
 export const splitLeaf = (pool: LeafPool, sets: FenceSets, node: number, shift: number, leaf: number): void => {
   const [w, s] = [pool.ints[leaf]!, pool.ints[leaf + 1]!]
@@ -43,14 +43,14 @@ export const splitLeaf = (pool: LeafPool, sets: FenceSets, node: number, shift: 
 const NONE = 0
 const SQUARE = [0, 1, 4, 5]
 
-/** The leaf of a quarter, or NONE where no centre was found that is on the line of no edge. */
+/** The leaf of a quarter, or NONE if every centre tried was on the line of an edge. */
 const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell, width: number): number => {
   const end = endOf(pool.ints, from)
   const steps = stepsToClear(pool.ints, from, cell)
   if (steps < 0) return NONE
   const lng = cell.lng + steps
   const lat = cell.lat + steps * steps
-  // As large as the leaf itself at most; what is left over is given back.
+  // // As large as the leaf itself at most; the rest is given back.
   const leaf = pool.take(end - from)
   const { ints } = pool
   const covers: number[] = []
@@ -107,7 +107,7 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
   return leaf
 }
 
-/** The edges that may have a point in the cell, turned so that the position is to their left; answers where they end. */
+/** The edges that may have a point in the cell, turned so that the position is to their left; answers their end. */
 const copyEdges = (
   ints: Int32Array,
   from: number,
@@ -127,7 +127,7 @@ const copyEdges = (
 
 const ALL = -1
 
-/** The work of a part that is tested as such in a cell: 0 where it has no point of it, ALL where it holds it. */
+/** The work of a part that is tested as a whole in a cell: 0 where it has no point of it, ALL where it holds it. */
 const workHere = (part: Part, cell: Cell): number => {
   if (part.kind === 'reach') {
     const holds = reachHolds(part, cell)

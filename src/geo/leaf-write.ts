@@ -4,7 +4,7 @@ import { CENTRE_LAT, CENTRE_LNG, COVERS, ENTRIES, LEAF_HEAD, type LeafPool, VISI
 import { orientation } from './orientation.ts'
 import { polygonContains, type Polygon } from './polygon.ts'
 
-/** A leaf with more edges to test is split, when it has been asked often enough to be worth it. */
+/** A leaf with more edges to test is split, once it has been queried often enough to be worth it. */
 const WORK_MAX = 8
 const VISITS_TO_SPLIT = 2
 
@@ -68,7 +68,7 @@ export const writeHead = (
   ints[leaf + VISITS] = visits
 }
 
-/** Writes an edge turned so that a position, on its line it is not, is to its left. */
+/** Writes an edge turned so that a position, which is not on its line, is to its left. */
 export const writeEdge = (
   ints: Int32Array,
   at: number,

@@ -29,7 +29,7 @@ export const locateIn = (pool: LeafPool, sets: FenceSets, leaf: number, lngE7: n
   return sets.addAll(ints[leaf + COVERS]!, holding, found)
 }
 
-/** The fences that `locateIn` has found; kept from call to call, so that none makes garbage. */
+/** The fences found by `locateIn`; kept from call to call, so that none makes garbage. */
 const holding: number[] = []
 
 /** Writes a box of the leaf that holds the position and nothing of any boundary. */

@@ -8,9 +8,9 @@ export type Ring = readonly number[]
 /**
  * The edges of one polygon, straight in longitude and latitude. Edge i runs from vertex i to vertex i + 1 of `coords`
  * (longitude, latitude in turn); paths begin at `starts`, the last of which is the end of all.
- *
- * What touches or crosses the antimeridian is `wide`: each of its edges is a path of its own, unwrapped, and again a turn
- * away where it reaches into -180..180 there too. So any longitude in -180..180 finds its edges where it is.
+ * A polygon that touches or crosses the antimeridian is `wide`: each of its edges is a path of its own, unwrapped, and
+ * again a turn away where it reaches into -180..180 there too. So any longitude in -180..180 finds its edges at its own
+ * place.
  */
 export type Polygon = {
   readonly kind: 'polygon'
@@ -28,8 +28,8 @@ export type Polygon = {
 const EDGES_WITHOUT_SLABS = 64
 
 /**
- * A polygon from its rings (even-odd over all of them). A ring that goes round a pole holds the pole on its own side of the
- * equator. `reachE7`: up to which longitude on both sides a wide polygon has its edges.
+ * A polygon from its rings (even-odd over all of them). A ring that goes round a pole holds the pole on its own side of
+ * the equator. `reachE7`: longitude on both sides up to which a wide polygon has its edges.
  */
 export const makePolygon = (rings: readonly Ring[], reachE7 = LNG_MAX_E7): Polygon => {
   const unwrapped = rings.map(unwrap)

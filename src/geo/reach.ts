@@ -3,7 +3,7 @@ import { eastwardE7, LAT_MAX_E7, TURN_E7 } from './coordinates.ts'
 import { distanceMeters, e7ToRadians, EARTH_RADIUS_METERS, METERS_PER_E7 } from './distance.ts'
 import { angleToSegment, SEGMENT_NUMBERS, segmentLatitudes, writeSegment, writeVector } from './great-circle.ts'
 
-/** All within some metres of a point (a circle) or of a run of great-circle segments (a stretch of a corridor). */
+/** All positions within some metres of a point (a circle) or of great-circle segments (a stretch of a corridor). */
 export type Reach = {
   readonly kind: 'reach'
   readonly lngE7: number
@@ -45,7 +45,7 @@ export const metersFrom = (reach: Reach, lngE7: number, latE7: number): number =
 
 const vector = new Float64Array(3)
 
-// Two units (2 cm) more on every side than the exact box, for what rounding may lose.
+// // Two units (2 cm) more on every side than the exact box, for rounding losses.
 const MARGIN_E7 = 2
 
 const boxesAround = (path: readonly number[], segments: Float64Array, meters: number): Int32Array => {
@@ -66,7 +66,7 @@ const boxesAround = (path: readonly number[], segments: Float64Array, meters: nu
   return boxesOfRange(Math.floor(west - padLng) - MARGIN_E7, south, Math.ceil(east + padLng) + MARGIN_E7, north)
 }
 
-/** How far in longitude a circle about a point at that latitude reaches: all around where it holds a pole. */
+/** Extent in longitude of a circle about a point at that latitude: all around where it holds a pole. */
 const longitudePad = (latE7: number, meters: number): number => {
   const angle = meters / EARTH_RADIUS_METERS
   const sine = Math.sin(angle) / Math.cos(e7ToRadians(latE7))

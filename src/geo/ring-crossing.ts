@@ -82,7 +82,7 @@ const sweepEdges = ({ coords, starts, edgesTotal }: Polygon): SweepEdges => {
   return { total, leftX, leftY, rightX, rightY, events }
 }
 
-/** Which side of an edge a point is on: > 0 to its north. */
+/** Side of an edge on which a point lies: > 0 to its north. */
 const side = (edges: SweepEdges, edge: number, x: number, y: number): number =>
   orientation(edges.leftX[edge]!, edges.leftY[edge]!, edges.rightX[edge]!, edges.rightY[edge]!, x, y)
 
@@ -125,8 +125,8 @@ const cross = (edges: SweepEdges, a: number, b: number): boolean =>
 const opposite = (a: number, b: number): boolean => (a > 0 && b < 0) || (a < 0 && b > 0)
 
 /**
- * Does a ring that nowhere crosses itself enclose anything, by the even-odd rule? One meridian says so of nearly every
- * ring; of slivers, and of rings that run back along themselves, their edges say it.
+ * Does a ring that nowhere crosses itself enclose anything, by the even-odd rule? One meridian decides it for nearly
+ * every ring; for slivers, and for rings that run back along themselves, their edges do.
  */
 export const enclosesArea = (ring: Polygon): boolean => isInsideOnMeridian(ring) || hasOddStretch(ring)
 

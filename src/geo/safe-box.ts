@@ -23,7 +23,7 @@ export const keepOffEdge = (
   const maxY = Math.max(ay, by)
   if (maxX < boxes[at]! || minX > boxes[at + 2]! || maxY < boxes[at + 1]! || minY > boxes[at + 3]!) return
 
-  // How far the box goes toward the line of the edge, whose side of the position is to the left where `side` > 0.
+  // // Distance that the box goes toward the line of the edge; the position is on its left where `side` > 0.
   const dx = bx - ax
   const dy = by - ay
   const left = dx * (py - ay)
@@ -65,7 +65,7 @@ export const keepOffReach = (boxes: Int32Array, at: number, px: number, py: numb
   boxes[at + 3] = Math.min(boxes[at + 3]!, py + run)
 }
 
-/** More than the distance functions err anywhere on the earth. */
+/** More than the error of the distance functions anywhere on the earth. */
 export const ROUNDING_METERS = 0.2
 
 const keepAt = (boxes: Int32Array, at: number, px: number, py: number): void => {

@@ -16,17 +16,17 @@ export type Part = Polygon | Reach
 /** A fence as it is decided on: the union of its parts, coordinates in E7. */
 export type Shape = {
   readonly parts: readonly Part[]
-  /** Which parts a longitude can be in, where there are many; made on first use. */
+  /** Parts by longitude, where there are many; made on first use. */
   slabs: Slabs | undefined
 }
 
-/** The stretch of a corridor that is one part, so that a long one is found by where it is. */
+/** Segments of a corridor in one part, so that a long one is found by its stretches. */
 const SEGMENTS_PER_PART = 8
 
 /** For an input that `validateShape` accepts. */
 export const makeShape = (input: ShapeInput): Shape => ({ parts: partsOf(input), slabs: undefined })
 
-/** The input with every position rounded to what is kept, 1e-7 degree; further numbers of a position stay. */
+/** The input with every position rounded to the stored 1e-7 degree; further numbers of a position stay. */
 export const keptShape = <T extends ShapeInput>(input: T): T => {
   if ('center' in input) return { ...input, center: { lat: kept(input.center.lat), lng: kept(input.center.lng) } }
   if ('geometry' in input)
@@ -49,7 +49,7 @@ export const ringOf = (positions: readonly Position[]): Ring => {
   return ring
 }
 
-/** How many positions say where it is; the centre of a circle is one. */
+/** Number of positions that define its place; the centre of a circle is one. */
 export const positionsOf = (input: ShapeInput): number => {
   if ('center' in input) return 1
   if ('geometry' in input) return input.geometry.coordinates.length

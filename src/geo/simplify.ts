@@ -4,7 +4,7 @@ import { angleToSegment, SEGMENT_NUMBERS, writeSegment, writeVector } from './gr
 /**
  * Douglas–Peucker: the indices, rising, of the points to keep from `from` to `to` (exclusive). The first and the last are kept;
  * each point left out is within `toleranceMeters` of the great-circle segment between the kept points around it. Works on unit
- * vectors, so the antimeridian and the poles are like any other place. No recursion; at worst quadratic in the points given.
+ * vectors, so the antimeridian and the poles need no special case. No recursion; at worst quadratic in the points given.
  */
 export const simplify = (
   lngsE7: ArrayLike<number>,

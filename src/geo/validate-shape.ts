@@ -14,8 +14,8 @@ const RADIUS_METERS_MAX = 20_015_115
 const WIDTH_METERS_MAX = 1_000_000
 
 /**
- * What keeps an input from being a fence, the first thing found, or undefined. `path` is a JSON pointer into the input.
- * Rings are judged as kept, at 1e-7 degree. Pure; up to some 0.1 s for 20,000 positions.
+ * The first fault that keeps an input from being a fence, or undefined. `path` is a JSON pointer into the input. Rings
+ * are judged as kept, at 1e-7 degree. Pure; up to some 0.1 s for 20,000 positions.
  */
 export const validateShape = (input: unknown): ShapeError | undefined => {
   if (!isObject(input)) return error('', 'must be an object')
@@ -85,8 +85,8 @@ const areaError = (path: string, polygon: Polygon): ShapeError | undefined =>
 const AROUND_TWICE_E7 = 3 * LNG_MAX_E7
 
 /**
- * An edge of a hole that crosses no edge of the ring properly changes sides at most where a vertex of the ring lies on it:
- * it is cut there, and the middle of each piece says where the piece is.
+ * An edge of a hole that crosses no edge of the ring properly changes sides at most where a vertex of the ring lies on
+ * it: it is cut there, and the middle of each piece tells its side.
  */
 const holeError = (path: string, hole: Ring, ring: Polygon): ShapeError | undefined => {
   const { coords, starts } = makePolygon([hole])
@@ -144,7 +144,7 @@ const listError = (path: string, value: unknown, min: number, of: string): Shape
   return value.length >= min ? undefined : error(path, `must hold at least ${min} ${of}`)
 }
 
-/** Counted before anything else is looked at. */
+/** Counted before any other check. */
 const tooMany = (coordinates: unknown, depth: number): ShapeError | undefined =>
   countPositions(coordinates, depth) > POSITIONS_MAX
     ? error('', `must not have over ${POSITIONS_MAX} positions`)
