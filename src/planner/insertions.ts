@@ -3,7 +3,7 @@ import type { Problem } from './problem.ts'
 import type { Routes } from './routes.ts'
 import { drivenBy, workFrom } from './working-time.ts'
 
-/** Where a task costs least. */
+/** The cheapest place for a task. */
 export interface Insertion {
   vehicle: number
   /** Node that it would follow. */
@@ -14,11 +14,11 @@ export interface Insertion {
 /** Looks for the place of a task in the routes of a plan. */
 export class Insertions {
   private readonly routes: Routes
-  /** Chance that a place is passed over. */
+  /** Chance that a place is skipped. */
   private readonly blinks: () => boolean
   /** Whether a vehicle could do a task alone, by vehicle and task. */
   private readonly allowed: Uint8Array
-  /** Equal vehicles have the same number: of those that are empty only one is looked at. */
+  /** Equal vehicles have the same number: of the empty ones only one is looked at. */
   private readonly kinds: Int32Array
   private readonly seenKinds: Int32Array
   private seen = 0
@@ -69,7 +69,7 @@ export class Insertions {
     return true
   }
 
-  /** Looks for a cheaper place in one route. Costs come first: most places are left without a look at the times. */
+  /** Looks for a cheaper place in one route. Costs come first: most places are rejected without a look at the times. */
   private scan(vehicle: number, task: number): void {
     const { routes } = this
     const { next, place, departs, latest, legDistance, legDuration, hasTimes } = routes

@@ -2,7 +2,7 @@ import type { Problem, Reason, Task, Vehicle } from './problem.ts'
 import { drivenBy, keptBreaks, workFrom } from './working-time.ts'
 
 /**
- * Why a vehicle could not do a task if it did nothing else; undefined where it could. The first of several reasons, in the
+ * Reason why a vehicle could not do a task even alone; undefined where it could. The first of several reasons, in the
  * order of `Reason`.
  */
 export const aloneFault = (problem: Problem, vehicle: Vehicle, task: Task): Reason | undefined => {
@@ -34,7 +34,7 @@ const ORDER: readonly Reason[] = [
   'noRoom',
 ]
 
-/** The reason that stands for a task's reasons with each vehicle: that of the vehicle that came nearest to doing it. */
+/** The reason that represents a task's reasons with each vehicle: that of the vehicle that came nearest to doing it. */
 export const nearest = (reasons: readonly Reason[]): Reason =>
   reasons.reduce((one, other) => (ORDER.indexOf(other) > ORDER.indexOf(one) ? other : one), ORDER[0])
 
@@ -68,7 +68,7 @@ export const allowedIn = (problem: Problem, kinds: Int32Array): Uint8Array => {
   return allowed
 }
 
-/** Whether anything depends on when something is done. */
+/** Whether anything depends on time. */
 export const hasTimes = ({ tasks, vehicles }: Problem): boolean =>
   tasks.some(({ from, to }) => from > 0 || to < Number.POSITIVE_INFINITY) ||
   vehicles.some(

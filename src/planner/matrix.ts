@@ -1,10 +1,10 @@
-/** Distances or driving times between places, by rows of where one comes from and by rows of where one goes. */
+/** Distances or driving times between places, by rows of origins and by rows of destinations. */
 export interface Matrix {
   /** At `from * stride + to`. */
   from: Float32Array
   /** At `to * stride + from`; the same array where both ways are alike. */
   to: Float32Array
-  /** Places, and one more that is no way from anywhere: an open route ends there. */
+  /** Number of places, and one more at no distance from anywhere: the end of open routes. */
   stride: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * What is planned: tasks, and vehicles that visit their places. Times are seconds from any beginning, distances any unit;
- * `Infinity` is no limit.
+ * Input of a planning: tasks, and vehicles that visit their places. Times are seconds from any beginning, distances any
+ * unit; `Infinity` is no limit.
  */
 export interface Problem {
-  /** How many places there are; the matrices have a row and a column for each. */
+  /** Number of places; the matrices have a row and a column for each. */
   places: number
   /** Distance from place `row` to place `column`, at `row * places + column`. */
   distances: Float32Array
@@ -18,14 +18,14 @@ export interface Vehicle {
   start: number
   /** Place where its route ends; left out, at its last task. */
   end?: number
-  /** By dimension; a dimension that is left out is not limited. */
+  /** By dimension; an omitted dimension is not limited. */
   capacity: readonly number[]
   from: number
   to: number
-  /** Spans in which it stands still: driving goes on afterwards, and no task is done in them. */
+  /** Spans in which it stands still: driving continues afterwards, and no task is done in them. */
   breaks: readonly Span[]
   tags: readonly string[]
-  /** What its driving times are multiplied by. */
+  /** Factor of its driving times. */
   pace: number
   cost: { fixed: number; perDistance: number; perSecond: number }
   visitsMax: number
@@ -53,7 +53,7 @@ export interface Task {
   priority: number
 }
 
-/** Why a task is in no route. */
+/** Reason why a task is in no route. */
 export type Reason =
   | 'tags'
   | 'capacity'
@@ -67,7 +67,7 @@ export type Reason =
 export interface Visit {
   /** Index of the task. */
   task: number
-  /** When the work begins; a vehicle that would be early waits before it drives. */
+  /** Start of the work; a vehicle that would be early waits before it drives. */
   from: number
   to: number
   /** Distance from the place before. */
@@ -77,7 +77,7 @@ export interface Visit {
 export interface Route {
   /** Index of the vehicle. */
   vehicle: number
-  /** From the departure until it is back, or until its last task is done. */
+  /** From the departure until its return, or until its last task is done. */
   from: number
   to: number
   distance: number

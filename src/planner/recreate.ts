@@ -3,18 +3,18 @@ import type { Random } from './random.ts'
 import { type Insertion, Insertions } from './insertions.ts'
 import type { Routes } from './routes.ts'
 
-/** Chance that the cheapest place of a task is passed over. */
+/** Chance that the cheapest place of a task is skipped. */
 const BLINK = 0.01
-/** Tasks that were in no route before a step and are tried in it. */
+/** Tasks in no route before a step that are tried in it. */
 const ABSENT_TRIED_MAX = 20
 
-/** An order in which tasks are put back, and how often it is chosen. */
+/** An order in which tasks are put back, and its weight. */
 interface Order {
   weight: number
   keys: Float64Array
 }
 
-/** Puts tasks into routes where they cost least, and can undo a step. */
+/** Inserts tasks where they cost least, and can undo a step. */
 export class Recreate {
   /** Tasks in no route. */
   readonly absent: Int32Array
@@ -64,7 +64,7 @@ export class Recreate {
     this.absentCountBefore = this.absentCount
   }
 
-  /** Remembers a route that is about to change. */
+  /** Remembers a route before its change. */
   changes(vehicle: number): void {
     if (this.savedIn[vehicle] === this.step) return
     this.savedIn[vehicle] = this.step
@@ -99,7 +99,7 @@ export class Recreate {
     const { log, routes } = this
     for (let at = 0; at < this.logEnd; at += log[at + 1] + 2)
       for (let i = 0; i < log[at + 1]; i++) routes.vehicleOf[log[at + 2 + i]] = -1
-    // What came into a route from outside it is out again, before routes take back what was theirs.
+    // // Tasks that came from outside are removed first, before routes take back their own.
     for (let i = 0; i < this.absentCountBefore; i++) routes.vehicleOf[this.absentBefore[i]] = -1
     for (let at = 0; at < this.logEnd; at += log[at + 1] + 2) routes.setRoute(log[at], log, at + 2, log[at + 1])
     this.absent.set(this.absentBefore.subarray(0, this.absentCountBefore))
@@ -117,7 +117,7 @@ export class Recreate {
     for (let i = 0; i < this.waitingCount; i++) if (!this.place(waiting[i])) absent[this.absentCount++] = waiting[i]
   }
 
-  /** Puts a task where it costs least of the places that keep every limit. */
+  /** Inserts a task at the cheapest of the places that keep every limit. */
   private place(task: number): boolean {
     const { routes } = this
     let without: Set<number> | undefined
@@ -127,7 +127,7 @@ export class Recreate {
       this.changes(found.vehicle)
       routes.link(task, found.after)
       if (routes.refresh(found.vehicle)) return true
-      // Only the whole route shows how long it lasts.
+      // // Only the whole route shows its duration.
       routes.unlink(task)
       routes.refresh(found.vehicle)
       without = (without ?? new Set()).add(found.vehicle)
@@ -150,7 +150,7 @@ export class Recreate {
   }
 }
 
-/** Orders and weights as the paper has them; those by times only where tasks have windows. */
+/** Orders and weights of the paper; those by times only where tasks have windows. */
 const ordersOf = (
   { tasks, vehicles, distances, places }: Problem,
   penalties: Float64Array,

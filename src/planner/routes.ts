@@ -4,8 +4,8 @@ import { hasTimes } from './limits.ts'
 import { drivenBy, drivenFrom, keptBreaks, workBefore, workFrom } from './working-time.ts'
 
 /**
- * The routes of a plan that is being made, as linked lists of nodes: tasks first, then where each vehicle begins, then where
- * it ends. For each node it keeps the earliest departure and the latest arrival, so that an insertion is checked in O(1).
+ * The routes of a plan in the making, as linked lists of nodes: tasks first, then the starts of the vehicles, then their
+ * ends. For each node it keeps the earliest departure and the latest arrival, so that an insertion is checked in O(1).
  */
 export class Routes {
   readonly taskCount: number
@@ -24,7 +24,7 @@ export class Routes {
   readonly dimensions: number
   /** By task and dimension. */
   readonly loads: Float64Array
-  /** What each vehicle can still take, by vehicle and dimension. */
+  /** Remaining room of each vehicle, by vehicle and dimension. */
   readonly roomLoads: Float64Array
   readonly distancesOf: Float64Array
   /** Driving and work of each route. */
@@ -35,7 +35,7 @@ export class Routes {
   readonly duration: Float64Array
   /** Earliest departure, by node. */
   readonly departs: Float64Array
-  /** Latest arrival, by node, that leaves time for what follows. */
+  /** Latest arrival, by node, that leaves time for later nodes. */
   readonly latest: Float64Array
   /** From the node before. */
   readonly legDistance: Float32Array
@@ -91,7 +91,7 @@ export class Routes {
     return this.taskCount + this.vehicleCount + vehicle
   }
 
-  /** Takes a task out of its route, which `refresh` has to follow. */
+  /** Removes a task from its route; `refresh` has to follow. */
   unlink(task: number): void {
     const before = this.previous[task]
     const after = this.next[task]
@@ -100,7 +100,7 @@ export class Routes {
     this.vehicleOf[task] = -1
   }
 
-  /** Puts a task behind a node, which `refresh` has to follow. */
+  /** Inserts a task after a node; `refresh` has to follow. */
   link(task: number, before: number): void {
     const after = this.next[before]
     this.next[before] = task
@@ -110,7 +110,7 @@ export class Routes {
     this.vehicleOf[task] = this.vehicleOf[before]
   }
 
-  /** Works out anew what is kept of a route. @returns whether it keeps its longest duration. */
+  /** Recomputes the stored values of a route. @returns whether it keeps its longest duration. */
   refresh(vehicle: number): boolean {
     const { next, place, duration, dimensions, loads, roomLoads } = this
     const { stride } = this.distances
@@ -151,7 +151,7 @@ export class Routes {
     return this.departs[end] <= to + 1e-6 && this.lastsFor(vehicle) <= durationMax + 1e-6
   }
 
-  /** The tasks of a route in their order, into an array from an index on. @returns how many. */
+  /** Copies the tasks of a route in their order into an array from an index on. @returns their number. */
   copyTo(vehicle: number, target: Int32Array, begin: number): number {
     let index = begin
     const end = this.endOf(vehicle)
@@ -184,19 +184,19 @@ export class Routes {
     return this.legDistance[node]
   }
 
-  /** When a vehicle is at its end if it leaves its last task at a time. */
+  /** Time at which a vehicle reaches its end if it leaves its last task at a time. */
   endsAt(vehicle: number, departureS: number): number {
     const drivenS = this.legDuration[this.endOf(vehicle)] * this.vehicles[vehicle].pace
     return drivenBy(this.breaks[vehicle], departureS, drivenS)
   }
 
-  /** When a vehicle leaves at the latest without coming to its end later. */
+  /** Latest departure of a vehicle that does not delay its end. */
   leavesAt(vehicle: number): number {
     const first = this.firstOf(vehicle)
     return Math.max(this.from[first], this.latestFrom(vehicle, this.departs[this.endOf(vehicle)], false))
   }
 
-  /** When a drive and a task end that a vehicle may begin at a time: the beginning of the task's work. */
+  /** End of a drive, which a vehicle may start at a time, and a task: the start of the task's work. */
   beginsAt(vehicle: number, task: number, departureS: number): number {
     const drivenS = this.legDuration[task] * this.vehicles[vehicle].pace
     const arrivalS = drivenBy(this.breaks[vehicle], departureS, drivenS)
@@ -225,7 +225,7 @@ export class Routes {
     this.latest[first] = this.latestFrom(vehicle, to, true)
   }
 
-  /** When a vehicle has to leave to come to its end by a time. */
+  /** Time at which a vehicle has to leave to reach its end by a time. */
   private latestFrom(vehicle: number, endS: number, keeps: boolean): number {
     const { previous, to, duration, legDuration, latest } = this
     const { pace } = this.vehicles[vehicle]

@@ -2,22 +2,22 @@ import type { Problem } from './problem.ts'
 import type { Random } from './random.ts'
 import type { Routes } from './routes.ts'
 
-/** Tasks that a step removes on average, and the longest string; both as the paper has them. */
+/** Tasks that a step removes on average, and the longest string; both as in the paper. */
 const REMOVED_MEAN = 10
 const STRING_MAX = 10
 /** Chance that a string keeps some tasks in its middle, and that it keeps one more. */
 const SPLIT = 0.5
 const SPLIT_DEEPER = 0.01
-/** Neighbours that are kept of each task. */
+/** Number of neighbours kept of each task. */
 const NEIGHBOURS_MAX = 400
 
-/** Called with each route before it changes, and with each task that is taken out. */
+/** Called with each route before it changes, and with each removed task. */
 interface Removals {
   changes(vehicle: number): void
   removed(task: number): void
 }
 
-/** Takes strings of tasks out of neighbouring routes. */
+/** Removes strings of tasks from neighbouring routes. */
 export class Ruin {
   private readonly routes: Routes
   private readonly random: Random
@@ -98,7 +98,7 @@ const neighboursOf = ({ tasks, places, distances }: Problem, possible: Int32Arra
     for (let i = 0; i < possible.length; i++) {
       const other = tasks[possible[i]].place
       const apart = distances[place * places + other] + distances[other * places + place]
-      // One number for distance and index, which sorts faster than a comparison.
+      // // One number for distance and index, which sorts faster than a comparison.
       keys[i] = possible[i] === task ? i - scale : Math.round(apart * 16) * scale + i
     }
     const sorted = keys.slice().sort()

@@ -7,20 +7,20 @@ import { Ruin } from './ruin.ts'
 
 export interface SearchOptions {
   seed: number
-  /** Share of the budget that is used before a step, from 0 to 1: it cools the search, and 1 ends it. */
+  /** Used share of the budget before a step, from 0 to 1: it cools the search, and 1 ends it. */
   progress(step: number): number
-  /** Called with each plan that is better than all before: its cost, and how many tasks are in no route. */
+  /** Called with each plan that is better than all before: its cost, and the number of tasks in no route. */
   improved?(cost: number, unassigned: number): void
 }
 
-/** Temperatures as shares of what a task costs in the first plan. */
+/** Temperatures as shares of the cost of a task in the first plan. */
 const HOTTEST = 1
 const COLDEST = 0.005
 
 /**
- * Plans routes by ruin and recreate: strings of neighbouring tasks are taken out of neighbouring routes and put back where
- * they cost least, and simulated annealing decides whether the plan that comes out is gone on with (slack induction by
- * string removals, Christiaens and Vanden Berghe, 2020). The same problem, seed and progress make the same plan.
+ * Plans routes by ruin and recreate: strings of neighbouring tasks are removed from neighbouring routes and put back
+ * where they cost least, and simulated annealing decides whether to continue with the resulting plan (slack induction
+ * by string removals, Christiaens and Vanden Berghe, 2020). The same problem, seed and progress make the same plan.
  */
 export const plan = (problem: Problem, options: SearchOptions): Plan => new Search(problem, options).run()
 
