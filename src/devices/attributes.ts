@@ -1,4 +1,4 @@
-/** What a value of an attribute is, for the table in docs/devices.md. */
+/** Meaning of an attribute's value, for the table in docs/devices.md. */
 interface AttributeMeaning {
   type: 'boolean' | 'number' | 'text'
   unit?: string
@@ -10,8 +10,8 @@ const text = (meaning: string): AttributeMeaning => ({ type: 'text', meaning })
 const number = (meaning: string, unit?: string): AttributeMeaning => ({ type: 'number', unit, meaning })
 
 /**
- * The one table of names under which devices of every protocol say what they know beside the position, so that an
- * automation asks for `point.attributes.ignition` whatever the hardware is.
+ * The one table of attribute names for devices of every protocol, for values beside the position, so that an automation
+ * reads `point.attributes.ignition` whatever the hardware is.
  */
 export const ATTRIBUTES = {
   activity: text('what the device takes its carrier to do: `driving`, `walking`, `still`, …'),

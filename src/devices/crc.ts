@@ -26,8 +26,8 @@ const over = ([first, second, third, fourth]: readonly Uint16Array[], bytes: Uin
 const IBM = tablesOf(0xa001)
 const X25 = tablesOf(0x8408)
 
-/** CRC-16/IBM (ARC), as Teltonika has it. */
+/** CRC-16/IBM (ARC), used by Teltonika. */
 export const crc16Ibm = (bytes: Uint8Array): number => over(IBM, bytes, 0)
 
-/** CRC-16/X25, as GT06 has it. */
+/** CRC-16/X25, used by GT06. */
 export const crc16X25 = (bytes: Uint8Array): number => over(X25, bytes, 0xffff) ^ 0xffff

@@ -1,10 +1,10 @@
 import type { AttributeName } from './attributes.ts'
 
 export type AttributeValue = string | number | boolean
-/** Names of the table, and those that a protocol numbers or a person chose: they are kept as they came. */
+/** Names of the table, and those numbered by a protocol or chosen by a person: they are kept unchanged. */
 export type Attributes = { [name in AttributeName]?: AttributeValue } & { [name: string]: AttributeValue | undefined }
 
-/** A point as a device says it, in the units of the contract. What makes it a point may be missing: the store refuses it then. */
+/** A point as a device sends it, in the units of the contract. Its required members may be missing: the store refuses it then. */
 export interface DevicePoint {
   /** ms since the epoch. */
   recordedAt: number
@@ -20,7 +20,7 @@ export interface DevicePoint {
   attributes?: { [name: string]: AttributeValue }
 }
 
-/** What one message of a client says. */
+/** Content of one message of a client. */
 export interface Heard {
   points: DevicePoint[]
   /** The client's own name for itself, where it sends one. */
@@ -37,7 +37,7 @@ export const ofPercent = (percent: number | undefined): number | undefined => sc
 const scaled = (value: number | undefined, factor: number): number | undefined =>
   value === undefined ? undefined : value * factor
 
-/** Values beside the position; what is out of range means that the device does not know. */
+/** Values beside the position; out of range they mean that the device does not know. */
 export interface Measured {
   accuracy?: number
   altitude?: number
@@ -47,7 +47,7 @@ export interface Measured {
   attributes?: Attributes
 }
 
-/** A point with those of the values that can be true: a strange speed must not lose the position. */
+/** A point with the plausible ones of the values: a strange speed must not lose the position. */
 export const devicePoint = (recordedAt: number, lat: number, lng: number, measured: Measured = {}): DevicePoint => {
   const point: DevicePoint = { recordedAt, lat, lng }
   const { accuracy, altitude, speed, heading, battery } = measured
@@ -78,7 +78,7 @@ const keptAttributes = (attributes: Attributes | undefined): DevicePoint['attrib
   return isKeptWhole(attributes) ? attributes : keptOnes(attributes)
 }
 
-/** Whether all are numbers and booleans that fit: to copy them would cost as much as to read them. */
+/** Whether all are numbers and booleans that fit: copying them would cost as much as reading them. */
 const isKeptWhole = (attributes: Attributes): attributes is { [name: string]: AttributeValue } => {
   let bytes = 2
   for (const name in attributes) {
@@ -109,6 +109,6 @@ const keptValue = (value: unknown): AttributeValue | undefined => {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
   if (typeof value !== 'string' || value === '') return undefined
-  // Half a pair of surrogates is no text.
+  // // Half a pair of surrogates is no text.
   return Buffer.from(value.slice(0, TEXT_MAX)).toString()
 }

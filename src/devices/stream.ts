@@ -1,12 +1,12 @@
 import type { DevicePoint } from './point.ts'
 
-/** What a device says on a connection, in the order in which it is to be answered. */
+/** Messages of a device on a connection, in the order in which they have to be answered. */
 export type Said =
   /** The device's name. `refused` is the answer to an unknown device, where the protocol has one. */
   | { kind: 'login'; name: string; accepted?: Buffer; refused?: Buffer }
-  /** Points; `answer` goes out once they are durable. A protocol that names the device in each message says so here. */
+  /** Points; `answer` goes out once they are durable. A protocol that names the device in each message sets `name`. */
   | { kind: 'points'; points: DevicePoint[]; name?: string; answer?: Buffer }
-  /** Something that is answered at once. */
+  /** A message that is answered at once. */
   | { kind: 'answer'; answer: Buffer }
 
 /** The bytes of one connection. `now`, in ms since the epoch, is for protocols that tell the device the time. */
@@ -26,8 +26,8 @@ export interface StreamProtocol {
 export const DEVICE_PROTOCOLS = ['teltonika', 'gt06', 'h02', 'queclink', 'tk103'] as const
 export type DeviceProtocol = (typeof DEVICE_PROTOCOLS)[number]
 
-/** What came is not the protocol of the port: the connection is closed. */
+/** The input is not the protocol of the port: the connection is closed. */
 export class NotThisProtocol extends Error {}
 
-/** No message of these protocols comes near it. */
+/** Far above the length of any message of these protocols. */
 export const FRAME_BYTES_MAX = 64 * 1024

@@ -2,15 +2,15 @@ import { ByteQueue } from './byte-queue.ts'
 import { type DeviceStream, NotThisProtocol, type Said, type StreamProtocol } from './stream.ts'
 
 const MESSAGE_BYTES_MAX = 4096
-/** A port that hears more of anything else between two messages hears another protocol. */
+/** Noise between two messages beyond which a port receives another protocol. */
 const NOISE_BYTES_MAX = 4096
 
 /** Messages of text that begin and end with a character of their own. */
 export interface TextForm {
   begin: string
-  /** Where the message ends that the text begins with: the place behind its last character, 0 while it is not whole. */
+  /** End of the message at the beginning of the text: the place after its last character, 0 while it is incomplete. */
   endOf(text: string): number
-  /** Undefined for what says nothing and is not answered. */
+  /** Undefined for one without content, which is not answered. */
   read(message: string): Said | undefined
 }
 
@@ -48,7 +48,7 @@ class TextStream implements DeviceStream {
     return said
   }
 
-  /** Line ends between messages, mostly, and messages that say nothing. */
+  /** Mostly line ends between messages, and messages without content. */
   private skipNoise(bytes: number): void {
     this.queue.skip(bytes)
     this.noiseBytes += bytes

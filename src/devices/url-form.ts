@@ -4,20 +4,20 @@ import { boolOf, numberOf, requiredOf, textOf, timeOf } from './values.ts'
 
 export type Form = { readonly [name: string]: unknown }
 
-/** What clients of the same form mean by the same names. */
+/** Meaning of names that clients of the same form use differently. */
 export interface Dialect {
   accuracyOf(form: Form): unknown
   speedOf(speed: number | undefined): number | undefined
   dilutionOf(form: Form): unknown
 }
 
-/** Without a time it is the moment of the request, which is handed in. */
+/** Without a time it has the moment of the request, which is passed in. */
 export const readForm = (given: Form, now: number, dialect: Dialect): Heard => {
   const form = Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), first(value)]))
   const name = textOf(form.id) ?? textOf(form.deviceid) ?? textOf(form.device_id)
   const [lat, lng] = placeOf(form)
   const isPlace = lat !== undefined || lng !== undefined
-  // A heartbeat, or a last known place that is said to be no fix.
+  // // A heartbeat, or a last known place that is marked as no fix.
   if (!isPlace || (boolOf(form.valid) === false && !isZero(lat, lng))) return { ...NOTHING, name }
   const time = form.timestamp ?? form.time ?? form.ts
   const point = devicePoint(time === undefined ? now : timeOf(time), requiredOf(lat), requiredOf(lng), {

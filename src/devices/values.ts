@@ -1,6 +1,6 @@
 export type Json = { [member: string]: unknown }
 
-/** Undefined for what is no object. */
+/** Undefined for anything but an object. */
 export const objectOf = (value: unknown): Json | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined
 
@@ -17,7 +17,7 @@ export const numberOf = (value: unknown): number | undefined => {
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
 }
 
-/** A coordinate or time that must be there: NaN, which the store refuses, where it is not. */
+/** A required coordinate or time: NaN, which the store refuses, where it is missing. */
 export const requiredOf = (value: unknown): number => numberOf(value) ?? Number.NaN
 
 export const textOf = (value: unknown): string | undefined =>
@@ -33,7 +33,7 @@ export const boolOf = (value: unknown): boolean | undefined => {
 const MILLISECONDS_FROM = 2 ** 31
 const WRITTEN = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(\.\d{1,9})?\s*(?:(Z)|([+-]\d{2}):?(\d{2}))?$/i
 
-/** ms since the epoch of seconds, milliseconds or a written time (UTC where it says no zone); NaN for anything else. */
+/** ms since the epoch of seconds, milliseconds or a written time (UTC where it has no zone); NaN for anything else. */
 export const timeOf = (value: unknown): number => {
   const number = numberOf(value)
   if (number !== undefined) return number >= MILLISECONDS_FROM ? number : number * 1000
@@ -44,7 +44,7 @@ export const timeOf = (value: unknown): number => {
   return Date.parse(`${day}T${clock}${fraction.slice(0, 4)}${zone}`)
 }
 
-/** Parses JSON of a client; undefined for what is none. */
+/** Parses JSON of a client; undefined for invalid JSON. */
 export const jsonOf = (bytes: Uint8Array): unknown => {
   try {
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString())
@@ -53,6 +53,6 @@ export const jsonOf = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** A scalar as it stands; undefined for lists and objects. */
+/** A scalar unchanged; undefined for lists and objects. */
 export const scalarOf = (value: unknown): string | number | boolean | undefined =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : undefined

@@ -2,7 +2,7 @@ import { pointsIn } from '../lora-payload.ts'
 import { type Heard, NOTHING, devicePoint } from '../point.ts'
 import { numberOf, objectOf, requiredOf, textOf, timeOf } from '../values.ts'
 
-/** An event of ChirpStack v4: uplinks whose payload a codec has decoded, and places that the network worked out. */
+/** An event of ChirpStack v4: uplinks whose payload a codec has decoded, and places that the network computed. */
 export const readChirpStack = (body: unknown, event: string | undefined): Heard => {
   const root = objectOf(body) ?? {}
   const name = textOf(objectOf(root.deviceInfo)?.devEui)

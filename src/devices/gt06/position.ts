@@ -32,7 +32,7 @@ export const readPosition = (type: number, content: Buffer, zoneMs: number): Dev
   return [devicePoint(timeIn(content) - zoneMs, isZero ? 0 : lat, isZero ? 0 : lng, measured)]
 }
 
-/** Six bytes; NaN for a date that is none. */
+/** Six bytes; NaN for an invalid date. */
 const timeIn = (content: Buffer): number => {
   const [year, month, day, hour, minute, second] = content
   if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 59) return Number.NaN

@@ -6,7 +6,7 @@ import { hasPosition, readPosition } from './position.ts'
 const SHORT = 0x78
 const LONG = 0x79
 const END = Buffer.from('\r\n')
-/** A length that is wrong, as some clones have it: the end is looked for up to here. */
+/** Longest frame with a wrong length, as some clones send it: the end is searched up to here. */
 const LOST_BYTES_MAX = 2048
 
 const LOGIN = 0x01
@@ -25,7 +25,7 @@ interface Frame {
 /** GT06 of Concox and many others: login by IMEI, then messages that are answered with their type and serial number. */
 class Gt06Stream implements DeviceStream {
   private readonly queue = new ByteQueue()
-  /** UTC unless the login says another one. */
+  /** UTC unless the login names another one. */
   private zoneMs = 0
   private isKnown = false
 
@@ -72,7 +72,7 @@ const zoneOf = (bits: number): number => {
   return ((bits & 8) === 0 ? minutes : -minutes) * 60_000
 }
 
-/** How many bytes the first frame has, 0 while it is not whole; no frame where its checksum is wrong. */
+/** Length of the first frame in bytes, 0 while it is incomplete; no frame where its checksum is wrong. */
 const readFrame = (bytes: Buffer): [number, Frame?] => {
   if (bytes[0] !== SHORT && bytes[0] !== LONG) throw new NotThisProtocol('this is no frame of GT06')
   if (bytes.length > 1 && bytes[1] !== bytes[0]) throw new NotThisProtocol('this is no frame of GT06')
@@ -83,7 +83,7 @@ const readFrame = (bytes: Buffer): [number, Frame?] => {
   if (length > FRAME_BYTES_MAX) throw new NotThisProtocol('a frame is too long')
   let end = headBytes + length
   if (bytes.length < end + 2) {
-    // What is said to be longer than it is would swallow the next frames.
+    // // A frame that claims to be longer than it is would swallow the next ones.
     if (bytes.length < LOST_BYTES_MAX || length < LOST_BYTES_MAX) return [0]
     throw new NotThisProtocol('a frame has no end')
   }

@@ -7,7 +7,7 @@ import { stateOf } from './state.ts'
 const CONFIRMED = ['V1', 'NBR', 'LINK']
 const ECHOED = ['V0', 'HTBT']
 
-/** What stands between `*` and `#`; undefined for what says nothing and is not answered. */
+/** A sentence between `*` and `#`; undefined for one without content, which is not answered. */
 export const readSentence = (text: string, now: number): Said | undefined => {
   const fields = text.split(',').map((field) => field.trim())
   const [, name, type] = fields
@@ -15,7 +15,7 @@ export const readSentence = (text: string, now: number): Said | undefined => {
   const points = pointsIn(fields, now)
   const answer = answerTo(text, name, type, now)
   if (points.length > 0) return { kind: 'points', name, points, answer }
-  // A message without a place says who it is all the same.
+  // // A message without a place still identifies its sender.
   return { kind: 'login', name, accepted: answer }
 }
 
@@ -26,7 +26,7 @@ const answerTo = (text: string, name: string, type: string, now: number): Buffer
 
 const stamp = (now: number): string => new Date(now).toISOString().replace(/\D/g, '').slice(0, 14)
 
-/** Fields stand in one order around the two hemispheres; what comes before and after differs. */
+/** Fields stand in one order around the two hemispheres; the others before and after differ. */
 const pointsIn = (fields: readonly string[], now: number) => {
   const south = fields.findIndex((field, i) => /^[NS]$/.test(field) && /^[EW]$/.test(fields[i + 2] ?? ''))
   if (south < 3) return []
@@ -54,7 +54,7 @@ const degreesOf = (text: string): number => {
   return whole === null ? Number.NaN : Number(whole[1]) + Number(whole[2]) / 600_000
 }
 
-/** `ddmmyy` and `hhmmss` in UTC; a sentence without a time of day is of the moment in which it comes. */
+/** `ddmmyy` and `hhmmss` in UTC; a sentence without a time of day has the moment of its arrival. */
 const timeOf = (date: string | undefined, time: string, now: number): number => {
   if (date === undefined || !/^\d{6}$/.test(time)) return now
   const [day, month, year] = pairsOf(date)

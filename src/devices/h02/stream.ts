@@ -10,14 +10,14 @@ const HASH = 0x23
 const BINARY_BYTES = 32
 const TAIL_BYTES = 13
 const SENTENCE_BYTES_MAX = 2048
-/** A port that hears more of anything else between two messages hears no H02. */
+/** Noise between two messages beyond which a port receives another protocol. */
 const NOISE_BYTES_MAX = 4096
 
 /** H02: sentences `*HQ,…#` and binary messages `$…`, each with the id of the device. */
 class H02Stream implements DeviceStream {
   private readonly queue = new ByteQueue()
   private noiseBytes = 0
-  /** The last binary message ended with what had come: its tail may follow. */
+  /** The last binary message ended with the received bytes: its tail may follow. */
   private mayHaveTail = false
 
   push(chunk: Uint8Array, now: number): Said[] {
@@ -43,7 +43,7 @@ class H02Stream implements DeviceStream {
     return said
   }
 
-  /** How many bytes the message has that they begin with, 0 while it is not whole. */
+  /** Length of the message at the beginning, in bytes, 0 while it is incomplete. */
   private read(bytes: Buffer, now: number): [number, Said?] {
     if (bytes[0] === STAR) {
       const end = bytes.indexOf(HASH)

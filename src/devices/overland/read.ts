@@ -2,8 +2,8 @@ import { devicePoint, type DevicePoint, type Heard, NOTHING } from '../point.ts'
 import { boolOf, numberOf, objectOf, requiredOf, textOf, timeOf } from '../values.ts'
 
 /**
- * `{locations: [GeoJSON Feature]}` of Overland and Colota. `current`, which comes beside a long queue, comes again in its
- * turn: taken at once it would make everything before it late.
+ * `{locations: [GeoJSON Feature]}` of Overland and Colota. `current`, which comes beside a long queue, comes again in
+ * its turn: taken at once it would make everything before it late.
  */
 export const readOverland = (body: unknown): Heard => {
   const locations = objectOf(body)?.locations

@@ -3,13 +3,13 @@ import { type Json, numberOf, objectOf, requiredOf, textOf, timeOf } from '../va
 import { openSecretBox } from './secret-box.ts'
 
 export interface OwnTracksOptions {
-  /** What opens encrypted messages. */
+  /** Key of encrypted messages. */
   secret?: string
   /** Name of the sender where the message has no topic. */
   name?: string
 }
 
-/** One message of OwnTracks: a location, a crossing of one of its own regions, or something that is no point. */
+/** One message of OwnTracks: a location, a crossing of one of its own regions, or something without a point. */
 export const readOwnTracks = (body: unknown, { secret, name }: OwnTracksOptions = {}): Heard => {
   const message = opened(objectOf(body) ?? {}, secret)
   const heard = { ...NOTHING, name: nameOf(message) ?? name }
@@ -18,7 +18,7 @@ export const readOwnTracks = (body: unknown, { secret, name }: OwnTracksOptions 
   return heard
 }
 
-/** `owntracks/<user>/<device>`, without what follows it. */
+/** `owntracks/<user>/<device>`, without the rest. */
 export const nameInTopic = (topic: string): string | undefined => /^\/?(owntracks\/[^/]+\/[^/]+)/.exec(topic)?.[1]
 
 const nameOf = ({ topic }: Json): string | undefined => {
@@ -26,7 +26,7 @@ const nameOf = ({ topic }: Json): string | undefined => {
   return text === undefined ? undefined : (nameInTopic(text) ?? text)
 }
 
-/** What cannot be opened is kept as a point that the store refuses, so that it counts. */
+/** A message that cannot be opened is kept as a point that the store refuses, so that it counts. */
 const opened = (message: Json, secret: string | undefined): Json => {
   if (message._type !== 'encrypted') return message
   const inside = secret === undefined ? undefined : openSecretBox(textOf(message.data) ?? '', secret)

@@ -3,7 +3,7 @@ import { jsonOf } from '../values.ts'
 
 const { secretbox } = nacl
 
-/** The JSON inside `data`: a nonce of 24 bytes, then what libsodium's secretbox made. Undefined where the key is another one. */
+/** The JSON inside `data`: a nonce of 24 bytes, then the output of libsodium's secretbox. Undefined for another key. */
 export const openSecretBox = (data: string, secret: string): unknown => {
   const bytes = Buffer.from(data, 'base64')
   if (bytes.length < secretbox.nonceLength + secretbox.overheadLength) return undefined
@@ -12,7 +12,7 @@ export const openSecretBox = (data: string, secret: string): unknown => {
   return text === null ? undefined : jsonOf(text)
 }
 
-/** Shorter texts are filled up with zeros, as the apps do. */
+/** Shorter texts are padded with zeros, as the apps do. */
 const keyOf = (secret: string): Uint8Array => {
   const key = new Uint8Array(secretbox.keyLength)
   key.set(Buffer.from(secret).subarray(0, secretbox.keyLength))

@@ -22,7 +22,7 @@ const HARSH: readonly Alarm[] = ['hardBraking', 'hardAcceleration', 'hardCorneri
 const KIND_AT = 5
 const STATE_AT = 4
 
-/** What the type of a report says, and the two digits of its kind. */
+/** Attributes from the type of a report, and the two digits of its kind. */
 export const besideIn = (fields: readonly string[], type: string): Attributes => {
   const kind = /^[\dA-F]{1,2}$/i.test(fields[KIND_AT] ?? '') ? Number.parseInt(fields[KIND_AT], 16) : undefined
   const attributes: Attributes = { alarm: ALARMS[type], ignition: IGNITIONS[type] }
@@ -50,13 +50,13 @@ const STATUS = /^(?:1[126A]|2[12]|4[12])[\dA-F]{4}$/i
 const HOURS = /^(\d{5,7}):(\d\d):(\d\d)$/
 const KILOMETRES = /^\d{1,7}\.\d+$/
 const PERCENT = /^(?:100|\d{1,2})$/
-/** Without a status: an odometer, and the battery last. Longer ends are of models that mean other things there. */
+/** Without a status: an odometer, and the battery last. Longer ends belong to models with other meanings there. */
 const SHORT_FIELDS_MAX = 3
 const MODE_FIELDS = 7
 
 type Beside = Attributes & { battery?: number }
 
-/** What is said of the device around its last place, and when that was; models have different fields there. */
+/** Values of the device around its last place, and their time; models have different fields there. */
 export const aroundPlace = (fields: readonly string[], type: string, placeAt: number): Beside => {
   const tail = fields.slice(cellAt(fields, placeAt) + CELL_FIELDS, -END_FIELDS)
   if (WITH_BATTERY_BEFORE.includes(type)) return { battery: percentOf(fields[placeAt - MOVEMENT_FIELDS - 1]) }
@@ -67,7 +67,7 @@ export const aroundPlace = (fields: readonly string[], type: string, placeAt: nu
   return tail.length <= SHORT_FIELDS_MAX ? chargeAndDistance(tail) : {}
 }
 
-/** Behind the time of the fix; wireless networks that were heard come before it, after their number. */
+/** After the time of the fix; wireless networks come before it, after their number. */
 const cellAt = (fields: readonly string[], placeAt: number): number => {
   let at = placeAt + 3
   if (!MAC.test(fields[at + 1] ?? '')) return at

@@ -4,12 +4,12 @@ import { numberOf } from '../values.ts'
 import { aroundPlace, besideIn } from './beside.ts'
 
 const HEAD = /^\+(RESP|BUFF|ACK):GT([A-Z\d]{3})$/
-/** IMEI or MEID; it stands behind the version, or in its place. */
+/** IMEI or MEID; it stands after the version, or in its place. */
 const NAME = /^(\d{15}|[\dA-F]{14})$/i
 const COUNT = /^[\dA-F]{4}$/i
 const VIN = /^(?=.*\d)[A-HJ-NPR-Z\d]{17}$/
 
-/** What stands before `$`. Undefined for what is no report of a device, and is not answered. */
+/** A report before `$`. Undefined for text that is no report of a device, and is not answered. */
 export const readReport = (text: string): Said | undefined => {
   const fields = text.split(',')
   const [, kind, type] = HEAD.exec(fields[0]) ?? []
@@ -21,7 +21,7 @@ export const readReport = (text: string): Said | undefined => {
   return { kind: 'login', name, accepted: answer }
 }
 
-/** A device waits for it where its SACK is on; others pass over it. */
+/** A device waits for it where its SACK is on; others ignore it. */
 const answerTo = (fields: readonly string[], kind: string, type: string): Buffer | undefined => {
   const count = fields.at(-1) ?? ''
   if (!COUNT.test(count)) return undefined
@@ -29,7 +29,7 @@ const answerTo = (fields: readonly string[], kind: string, type: string): Buffer
   return Buffer.from(`+SACK:${heartbeat}${count}$`)
 }
 
-/** Accuracy, speed, course and altitude come before the place, the time of the fix behind it. */
+/** Accuracy, speed, course and altitude come before the place, the time of the fix after it. */
 const isPlace = (fields: readonly string[], at: number): boolean =>
   /^-?\d{1,3}\.\d{6}$/.test(fields[at]) &&
   /^-?\d{1,2}\.\d{6}$/.test(fields[at + 1] ?? '') &&
@@ -37,7 +37,7 @@ const isPlace = (fields: readonly string[], at: number): boolean =>
 
 const FIRST_PLACE_AT = 7
 
-/** A report may have several places, oldest first; what it says beside is of the last one. */
+/** A report may have several places, oldest first; its other values belong to the last one. */
 const pointsIn = (fields: readonly string[], type: string): DevicePoint[] => {
   const places = fields.flatMap((_, at) => (at >= FIRST_PLACE_AT && isPlace(fields, at) ? [at] : []))
   const of = besideIn(fields, type)
@@ -48,7 +48,7 @@ const pointsIn = (fields: readonly string[], type: string): DevicePoint[] => {
   })
 }
 
-/** An accuracy of 0 says that the last known place is repeated: no point, unless it is 0,0, which is counted as refused. */
+/** An accuracy of 0 marks a repeated last known place: no point, unless it is 0,0, which is counted as refused. */
 const pointAt = (fields: readonly string[], at: number, beside: Attributes & { battery?: number }): DevicePoint[] => {
   const [accuracy, speed, heading, altitude, lng, lat] = fields.slice(at - 4, at + 2).map(numberOf)
   if (lat === undefined || lng === undefined) return []
@@ -60,7 +60,7 @@ const pointAt = (fields: readonly string[], at: number, beside: Attributes & { b
 
 const vinIn = (fields: readonly string[]): string | undefined => (VIN.test(fields[3] ?? '') ? fields[3] : undefined)
 
-/** `yyyyMMddHHmmss` in UTC; NaN for a time that is none. */
+/** `yyyyMMddHHmmss` in UTC; NaN for an invalid time. */
 const timeOf = (text: string): number => {
   const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/.exec(text) ?? []
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)

@@ -1,7 +1,7 @@
 import type { Alarm, AttributeName } from '../attributes.ts'
 import type { Attributes } from '../point.ts'
 
-/** How an IO element is read: as the attribute of that name, times the factor. */
+/** Reading of an IO element: as the attribute of that name, times the factor. */
 interface Element {
   name: AttributeName
   factor?: number
@@ -13,7 +13,7 @@ const flag = (name: AttributeName): Element => ({ name, isBoolean: true })
 const scaled = (name: AttributeName, factor = 1): Element => ({ name, factor })
 const signed = (name: AttributeName, factor = 1): Element => ({ name, factor, isSigned: true })
 
-/** AVL ids of the FMB family (Teltonika wiki, "FMB AVL ID"); those that are not here come as `io<id>`. */
+/** AVL ids of the FMB family (Teltonika wiki, "FMB AVL ID"); others come as `io<id>`. */
 const NAMED: readonly (readonly [id: number, element: Element])[] = [
   [1, flag('input1')],
   [2, flag('input2')],
@@ -102,5 +102,5 @@ export const addVariable = (attributes: Attributes, id: number, bytes: Buffer): 
   else attributes[`io${id}`] = bytes.toString('hex')
 }
 
-/** Factors of ten in binary leave dust. */
+/** Factors of ten leave rounding errors in binary. */
 const rounded = (value: number): number => Math.round(value * 1e4) / 1e4

@@ -10,8 +10,8 @@ const RECORD_HEAD_BYTES = 24
 const FIXED_WIDTHS = [1, 2, 4]
 
 /**
- * The records from the codec byte to the second count. A record that was made without satellites repeats the last known
- * place: it is no point, unless it says 0,0, which is counted as refused. @throws NotThisProtocol, RangeError
+ * The records from the codec byte to the second count. A record made without satellites repeats the last known place:
+ * it is no point, unless it is 0,0, which is counted as refused. @throws NotThisProtocol, RangeError
  */
 export const readRecords = (data: Buffer): { count: number; points: DevicePoint[] } => {
   const codec = data[0]

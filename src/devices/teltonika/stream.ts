@@ -30,7 +30,7 @@ class TeltonikaStream implements DeviceStream {
   }
 }
 
-/** How many bytes the first message has, 0 while it is not whole, and what it says. */
+/** Length of the first message in bytes, 0 while it is incomplete, and its content. */
 const readMessage = (bytes: Buffer): [number, Said?] => {
   if (bytes[0] === PING) return [1]
   if (bytes.length < 2) return [0]
@@ -54,10 +54,10 @@ const readLogin = (bytes: Buffer, imeiBytes: number): [number, Said?] => {
   return [2 + imeiBytes, { kind: 'login', name, accepted: ACCEPTED, refused: REFUSED }]
 }
 
-/** Another number than that of the records has the device send them again. */
+/** Another number than that of the records makes the device send them again. */
 const readFrame = (data: Buffer, crc: number): Said | undefined => {
   if (crc !== crc16Ibm(data)) return { kind: 'answer', answer: countOf(0) }
-  // Answers to commands, of codec 12 and 13, are not for us.
+  // // Answers to commands, of codec 12 and 13, are not for us.
   if (!RECORD_CODECS.includes(data[0])) return undefined
   const { count, points } = recordsOf(data)
   return { kind: 'points', points, answer: countOf(count) }

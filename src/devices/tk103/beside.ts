@@ -7,7 +7,7 @@ const STATE = /^([ \d.]{6}|\d{2}),?([01])([01])([\dA-F])([\dA-F])[\dA-F][\dA-F]{
 const COURSE = /^ *(\d+(?:\.\d+)?)/
 const TEMPERATURE = /([+-]\d{3}\.\d)$/
 
-/** What follows the time of day. */
+/** Values after the time of day. */
 export const stateIn = (text: string): { heading: number | undefined; attributes: Attributes } => {
   const temperature1 = numberOf(TEMPERATURE.exec(text)?.[1])
   const state = STATE.exec(text)
@@ -59,7 +59,7 @@ const ALIASES: { readonly [type: string]: string | undefined } = {
   DW42: 'ZC29',
 }
 
-/** What the type of a message says, with the first digit of its body. */
+/** Attributes from the type of a message, with the first digit of its body. */
 export const besideIn = (type: string, body: string): Attributes => {
   const alarm = BY_DIGIT[type]?.[Number(/^(?:,ALARM,)?(\d)/.exec(body)?.[1])]
   return { event: type, ...(alarm && { alarm }), ...BY_TYPE[ALIASES[type] ?? type] }

@@ -13,7 +13,7 @@ const PLACE =
 const MOVEMENT = /^([ \d.]{5})(\d{2})(\d{2})(\d{2}),?(.*)$/s
 const MOVEMENT_WITH_COMMAS = /^([\d.]*),(\d{2})(\d{2})(\d{2}),?(.*)$/s
 
-/** What stands between the parentheses; undefined for what is no message of a device, and is not answered. */
+/** A message between the parentheses; undefined for text that is no message of a device, and is not answered. */
 export const readMessage = (text: string): Said | undefined => {
   const withCommas = HEAD_WITH_COMMAS.exec(text)
   const [, name, type, body] = withCommas ?? HEAD.exec(text) ?? []
@@ -24,7 +24,7 @@ export const readMessage = (text: string): Said | undefined => {
   return { kind: 'login', name, accepted: answer }
 }
 
-/** A handshake and a login are answered; nothing is known of an answer to the others. */
+/** A handshake and a login are answered; an answer to the others is not documented. */
 const answerTo = (name: string, type: string): Buffer | undefined => {
   if (type === 'BP00') return Buffer.from(`(${name}AP01HSO)`)
   return type === 'BP05' ? Buffer.from(`(${name}AP05)`) : undefined

@@ -1,7 +1,7 @@
 import { textProtocol } from '../text-stream.ts'
 import { readMessage } from './message.ts'
 
-/** TK103: messages in parentheses. A parenthesis between two `$` is part of a text that a person reads. */
+/** TK103: messages in parentheses. A parenthesis between two `$` is part of a text for people. */
 const endOf = (text: string): number => {
   let isFreeText = false
   for (let at = 0; at < text.length; at++) {

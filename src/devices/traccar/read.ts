@@ -34,11 +34,11 @@ const pointOf = (location: Json) => {
   ]
 }
 
-/** What a person has the app send beside. */
+/** Values that a person configured the app to send. */
 const extrasOf = (extras: unknown): Attributes =>
   Object.fromEntries(Object.entries(objectOf(extras) ?? {}).map(([name, value]) => [name, scalarOf(value)]))
 
-/** Traccar Client up to 8 and what imitates it: speed in knots. */
+/** Traccar Client up to 8 and its imitators: speed in knots. */
 export const readTraccarForm = (form: Form, now: number): Heard =>
   readForm(form, now, {
     accuracyOf: (one) => one.accuracy ?? one.acc ?? one.hacc,

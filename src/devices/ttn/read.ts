@@ -13,7 +13,7 @@ export const readTtn = (body: unknown): Heard => {
   return { points: pointsIn(payload, uplinkTime(root, uplink), radioOf(uplink.rx_metadata)), name }
 }
 
-/** Gateways say when they heard it; where none has a clock, the network does. */
+/** Gateways send the time of reception; where none has a clock, the network does. */
 const uplinkTime = (root: Json, uplink: Json): unknown => {
   const times = listOf(uplink.rx_metadata).map((gateway) => textOf(gateway.time))
   return times.find((time) => time !== undefined) ?? uplink.received_at ?? root.received_at

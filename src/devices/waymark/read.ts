@@ -1,8 +1,8 @@
 import { jsonOf, objectOf } from '../values.ts'
 
 /**
- * Points in the form of the service's own API: `{"points": […]}`, a list, or one point. What is no JSON is one point that
- * the store refuses, so that it counts. The sender's name is known: what points say of theirs is left out.
+ * Points in the form of the service's own API: `{"points": […]}`, a list, or one point. Invalid JSON is one point that
+ * the store refuses, so that it counts. The sender's name is known: names in points are left out.
  */
 export const readOwnPoints = (payload: Uint8Array): object[] => {
   const body = jsonOf(payload)
