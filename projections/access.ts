@@ -40,7 +40,7 @@ const IDENTITY_TYPES = [
   IDENTITY.deleted,
 ]
 
-/** What a token needs to know at each call: users, service accounts and their keys, roles, verified addresses and second factors, who asks for them, revoked tokens. */
+/** Data to check a token at each call: users, service accounts and their keys, roles, verified addresses and second factors, who asks for them, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
   version: 7,
@@ -74,7 +74,7 @@ const applyRevocation = (event: RecordedEvent, rows: Rows): void => {
   rows.put(REVOCATIONS.name, organizationId, jti, { userId, graceMs } satisfies RevocationRow, Date.parse(expiresAt))
 }
 
-/** An address that changes is unverified until its owner shows that it is theirs. */
+/** A changed address is unverified until its owner confirms it. */
 const applyIdentity = async ({ type, stream, data }: RecordedEvent, rows: Rows): Promise<void> => {
   const id = idOfStream(stream)
   if (type === IDENTITY.deleted) return rows.delete(ACCESS_IDENTITIES.name, NO_ORGANIZATION, id)
@@ -112,7 +112,7 @@ const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const id = idOfStream(event.stream)
   if (event.type === USER.deleted) {
     rows.delete(ACCESS_USERS.name, organizationId, id)
-    // Without a user no token counts; an erased one leaves no revocations in the log either.
+    // // Without a user no token counts; an erased one leaves no revocations in the log either.
     const revoked = await rows.findBy(REVOCATIONS.name, organizationId, 'userId', id)
     for (const { id: jti } of revoked) rows.delete(REVOCATIONS.name, organizationId, jti)
     return
@@ -129,7 +129,7 @@ const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   } satisfies AccessUserRow)
 }
 
-/** Keys that it has no more are forgotten at once. */
+/** Its removed keys are forgotten at once. */
 const applyService = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const { organizationId, values } = decodeJson<ResourceData>(event.data)
   const accountId = idOfStream(event.stream)

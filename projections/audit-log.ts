@@ -15,7 +15,7 @@ export interface AuditServices extends FollowerServices {
   /** As of `HistoryServices`. */
   life?: string
   erasures: HistoryErasures
-  /** The kinds of things whose events are audited. */
+  /** The nouns whose events are audited. */
   nouns: ReadonlySet<string>
 }
 
@@ -23,15 +23,15 @@ const BATCH_EVENTS_MAX = 512
 /** Pause between inserts, while events gather for the next, so that many commands make few parts. */
 const GATHER_MS = 250
 
-/** One event of the streams that are audited. */
+/** One event of the audited streams. */
 export interface AuditedEvent {
   revision: number
   event: RecordedEvent
-  /** Its row, once it was made. */
+  /** Its row, once made. */
   row?: AuditEntry
 }
 
-/** The rows of the audit log, without those of organizations that are erased. */
+/** The rows of the audit log, without those of erased organizations. */
 export const auditBuffer = (nouns: ReadonlySet<string>, erased: Erased): EntryBuffer<AuditedEvent> => {
   const rowOf = (entry: AuditedEvent) => {
     entry.row ??= auditEntry(entry.event, nouns)
@@ -46,7 +46,7 @@ export const auditBuffer = (nouns: ReadonlySet<string>, erased: Erased): EntryBu
   )
 }
 
-/** Puts what people and the service did into the history: from which, with the log, the audit log is answered. */
+/** Puts the acts of people and the service into the history, from which, with the log, the audit log is answered. */
 export const auditFollower = (services: AuditServices): Follower => {
   const { history, clock, epoch, life = epoch, nouns, erasures } = services
   const buffer = auditBuffer(nouns, erasures.known)
@@ -58,13 +58,13 @@ export const auditFollower = (services: AuditServices): Follower => {
     handle: async ({ events, caughtUp }, signal) => {
       buffer.clear()
       for (const event of events) buffer.add({ revision: event.revision, event }, 0)
-      // Readers of the audit log wait for the checkpoint, also where an event makes no row.
+      // // Readers of the audit log wait for the checkpoint, also where an event makes no row.
       if (buffer.rows === 0) return caughtUp && events.length > 0 ? [] : undefined
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)
       if (signal.aborted) return undefined
       const token = `audit:${life}:${events[0].position}-${events.at(-1)?.position}`
-      // Made and inserted in one turn of the erasures: what they take away is not on its way here.
+      // // Made and inserted in one turn of the erasures: no row that they remove is on its way here.
       await erasures.beside(async () => {
         for (const { table, block } of await buffer.blocks()) await history.insert(table, block, token)
       })

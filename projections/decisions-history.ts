@@ -13,7 +13,7 @@ import type { Decided, Transition, TripChange } from '../src/features/transition
 
 export const DECISIONS_HISTORY = 'decisions-history'
 
-/** One event of a transition stream; `decided` is absent for what decides nothing. */
+/** One event of a transition stream; `decided` is absent for an event that decides nothing. */
 export interface DecidedEntry {
   revision: number
   decided?: Decided
@@ -48,7 +48,7 @@ const timeOf = (decision: Transition | TripChange): number =>
 const blockOf = (table: string, block: Uint8Array | undefined): HistoryBlock[] =>
   block === undefined ? [] : [{ table, block }]
 
-/** A decision and where it stands. */
+/** A decision and its place in the log. */
 interface PlacedDecision<Kind = Transition | TripChange> {
   decision: Kind
   partition: number
@@ -56,7 +56,7 @@ interface PlacedDecision<Kind = Transition | TripChange> {
   ordinal: number
 }
 
-/** The transitions among what was decided, as a block for their table; undefined when there are none. The first logged wins. */
+/** The transitions among the decisions, as a block for their table; undefined when there are none. The first logged wins. */
 const transitionsBlock = (decisions: readonly PlacedDecision[], epoch: number): Uint8Array | undefined => {
   const rows = decisions.filter((row): row is PlacedDecision<Transition> => row.decision.kind === 'transition')
   if (rows.length === 0) return undefined
@@ -85,7 +85,7 @@ const transitionsBlock = (decisions: readonly PlacedDecision[], epoch: number): 
   )
 }
 
-/** The changes of trips among what was decided, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
+/** The changes of trips among the decisions, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
 const tripsBlock = (decisions: readonly PlacedDecision[], epoch: number): Uint8Array | undefined => {
   const rows = decisions.filter((row): row is PlacedDecision<TripChange> => row.decision.kind !== 'transition')
   if (rows.length === 0) return undefined

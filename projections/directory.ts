@@ -4,12 +4,12 @@ import type { TableDeclaration } from '../src/kernel/table.ts'
 
 export const DIRECTORY_NAME = 'directory'
 
-/** The part of the directory that keeps the rows of one kind of thing. */
+/** The part of the directory with the rows of one kind of record. */
 export type DirectoryPart = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>
 
 /**
  * The tables of all declared resources, as one projection, so that the log is read once for them. Each part is named by
- * its first table; one that is added, or whose tables change, is built anew by itself.
+ * its first table; a new one, or one whose tables change, is rebuilt by itself.
  */
 export const directory = (parts: readonly DirectoryPart[]): Projection =>
   joinParts(

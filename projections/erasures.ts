@@ -14,12 +14,12 @@ const ERASURES_AT_ONCE = 256
 
 type LogReader = Pick<EventLog, 'read'>
 
-/** What was erased from the history, as far as the log was read: inserters leave it out. */
+/** Erasures of the history, as far as the log was read: inserters leave their rows out. */
 export class Erased {
-  /** Revision in the stream of erasures up to which it knows, -1 for none. */
+  /** Revision in the stream of erasures through which it has read, -1 for none. */
   through = -1
   private readonly organizations = new Set<string>()
-  /** Trackers of each organization, and until when they are erased. */
+  /** Erased trackers of each organization, and the time up to which they are. */
   private readonly trackers = new Map<string, Map<string, number>>()
 
   /** Reads the stream to its end. */
@@ -55,14 +55,14 @@ export class Erased {
     return this.organizations.has(organizationId)
   }
 
-  /** Whether what happened to the tracker then (ms since the epoch) is erased. */
+  /** Whether data of the tracker from that time (ms since the epoch) is erased. */
   has(organizationId: string, trackerId: string, at: number): boolean {
     if (this.organizations.has(organizationId)) return true
     return at <= (this.trackers.get(organizationId)?.get(trackerId) ?? Number.NEGATIVE_INFINITY)
   }
 }
 
-/** Settlements after which nobody reads erased data: every consumer's partitions say so. */
+/** Settlements after which nobody reads erased data: the checkpoints of every consumer's partitions. */
 export const erasureSteps = (consumers: readonly string[], partitions: number): Settlement[] =>
   consumers.flatMap((consumer) =>
     Array.from({ length: partitions }, (_, partition) => ({
@@ -80,10 +80,10 @@ interface Inserter {
 }
 
 /**
- * What one process does about erasures: it knows them from the log, so that its consumers insert nothing of them any
- * more; then what was inserted before goes from the history; then each partition's checkpoint says so. A crash in between
- * leaves the checkpoint as it was, and the partition's next owner does it again. Callers that wait for an erasure wait for
- * the checkpoints (`erasureSteps`).
+ * The erasures of one process: it reads them from the log, so that its consumers no longer insert such rows; then
+ * earlier inserts are removed from the history; then each partition's checkpoint records it. A crash in between leaves
+ * the checkpoint unchanged, and the partition's next owner does it again. Callers that wait for an erasure wait for the
+ * checkpoints (`erasureSteps`).
  */
 export class HistoryErasures {
   readonly known = new Erased()
@@ -95,14 +95,14 @@ export class HistoryErasures {
   /** Inserts that erasing waits for, besides those of `inserters`. */
   private readonly inserts = new Set<Promise<unknown>>()
   private isAsked = false
-  /** Revision up to which nothing erased is left of this process's inserts, whichever process owns the partitions now. */
+  /** Revision through which none of this process's inserts is left that is erased, whoever owns the partitions now. */
   private erasedThrough = -1
 
   constructor(services: { log: EventLog; history: Pick<HistoryStore, 'erase'>; clock: Clock; logger: Logger }) {
     this.services = services
   }
 
-  /** Learns what has been erased, and follows the log for more. */
+  /** Reads the erasures, and follows the log for more. */
   async start(): Promise<this> {
     this.erasedThrough = (await this.known.read(this.services.log)).through
     this.follower = new Follower(this.services, {
@@ -125,7 +125,7 @@ export class HistoryErasures {
     this.inserters.delete(inserter)
   }
 
-  /** Inserts something from which what is known to be erased is left out in the same turn. */
+  /** Runs an insert from which all known erased rows are left out in the same turn. */
   async beside(insert: () => Promise<void>): Promise<void> {
     const inserting = insert()
     this.inserts.add(inserting)
@@ -136,7 +136,7 @@ export class HistoryErasures {
     }
   }
 
-  /** To be awaited before rows of a partition are inserted whose owner before had erased up to that revision. */
+  /** Await it before inserting rows of a partition whose previous owner had erased up to that revision. */
   async knowAt(revision: number): Promise<void> {
     if (this.known.through < revision) await this.known.read(this.services.log)
     if (this.known.through > revision) this.erase()
@@ -148,7 +148,7 @@ export class HistoryErasures {
     await this.erasing
   }
 
-  /** Begins, or goes on once more; failures are tried again. */
+  /** Starts, or continues once more; failures are retried. */
   private erase(): void {
     this.isAsked = true
     this.erasing ??= this.eraseAll().finally(() => (this.erasing = undefined))
@@ -179,7 +179,7 @@ export class HistoryErasures {
   }
 }
 
-/** Takes from the history what the log says was erased after that revision. */
+/** Erases from the history everything that the log has as erased after that revision. */
 export const eraseAfter = async (
   log: LogReader,
   history: Pick<HistoryStore, 'erase'>,

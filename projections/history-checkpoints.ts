@@ -4,17 +4,17 @@ import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 /** Each partition has a checkpoint of its own: partitions may be followed by different processes. */
 export const historyConsumer = (consumer: string, partition: number): string => `${consumer}-${partition}`
 
-/** The source of checkpoints that says how far what is erased has left the history. */
+/** The source of checkpoints that tells how far erased rows have left the history. */
 export const ERASURES = 'erasures'
 
 /** A partition in the hands of its owner. */
 export interface OwnedPlace {
   checkpoint: OwnedCheckpoint
-  /** Revision in the stream of erasures up to which nothing erased is left of its rows; stored with its checkpoint. */
+  /** Revision in the stream of erasures through which none of its erased rows are left; stored with its checkpoint. */
   erased: number
 }
 
-/** Names the entries that an insert is made of: its deduplication token. */
+/** Names the entries of an insert: its deduplication token. */
 export const revisionsToken = (
   epoch: number | string,
   from: ReadonlyMap<number, number>,
@@ -25,7 +25,7 @@ export const revisionsToken = (
     .sort()
     .join(',')}`
 
-/** How far a consumer's partitions are in the history for good; a partition is its own from `take` on. */
+/** Durable progress of a consumer's partitions in the history; a partition belongs to it from `take` on. */
 export class HistoryCheckpoints {
   private readonly tables: Pick<TableStore, 'commit' | 'take'>
   private readonly consumer: string
@@ -36,14 +36,14 @@ export class HistoryCheckpoints {
     this.consumer = consumer
   }
 
-  /** Revision of the partition's last event that is in the history, -1 for none. */
+  /** Revision of the partition's last event in the history, -1 for none. */
   async take(partition: number): Promise<number> {
     const checkpoint = await OwnedCheckpoint.take(this.tables, historyConsumer(this.consumer, partition))
     this.owned.set(partition, { checkpoint, erased: checkpoint.at?.[ERASURES] ?? -1 })
     return this.storedAt(partition)
   }
 
-  /** Answers as `take`, for what is stored now. */
+  /** As `take`, for the stored state. */
   storedAt(partition: number): number {
     return this.owned.get(partition)?.checkpoint.at?.[partition] ?? -1
   }
@@ -65,7 +65,7 @@ export class HistoryCheckpoints {
     return this.owned.has(partition)
   }
 
-  /** Stores how far each of these partitions is; answers those that now have another owner. */
+  /** Stores the progress of each of these partitions; answers those that now have another owner. */
   async store(at: ReadonlyMap<number, number>): Promise<number[]> {
     const lost: number[] = []
     await Promise.all(
@@ -88,14 +88,14 @@ export class HistoryCheckpoints {
   }
 }
 
-/** Revision of the last event of the partition that is in the history for good, -1 for none. */
+/** Revision of the partition's last event that is durable in the history, -1 for none. */
 export const loadHistoryCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   consumer: string,
   partition: number,
 ): Promise<number> => (await tables.checkpoint(historyConsumer(consumer, partition)))?.[partition] ?? -1
 
-/** How far every partition is, for truncation and rebuilds; partitions without a checkpoint are absent. */
+/** Progress of every partition, for truncation and rebuilds; partitions without a checkpoint are absent. */
 export const historyCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   consumer: string,

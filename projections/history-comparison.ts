@@ -14,9 +14,9 @@ import { layoutOf } from '../src/engines/clickhouse-sql/layout.ts'
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { Difference } from '../src/kit/consumers/rebuild-projection.ts'
 
-/** What comparing a table of the history with the log has found. */
+/** Result of comparing a table of the history with the log. */
 export interface HistoryDifferences {
-  /** Rows that the log says. */
+  /** Number of rows according to the log. */
   rows: number
   missing: number
   different: number
@@ -27,8 +27,8 @@ export interface HistoryDifferences {
 const DIFFERENCES_MAX = 100
 
 /**
- * Compares a table of the history with rows made anew from the log, part by part, and inserts them again: what was
- * missing is there afterwards, what was changed under its version is as the log says. Nothing is dropped.
+ * Compares a table of the history with rows rebuilt from the log, part by part, and inserts them again: missing rows
+ * are there afterwards, and rows changed under their version are as in the log. Nothing is dropped.
  */
 export class HistoryComparison {
   readonly found: HistoryDifferences = { rows: 0, missing: 0, different: 0, differences: [] }

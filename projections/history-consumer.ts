@@ -12,9 +12,9 @@ export interface HistoryServices {
   clock: Clock
   /** Epoch of the log, from 0. */
   epoch: number
-  /** Sets the tokens of one process's life apart: a log that was restored has other events under revisions that were used before. */
+  /** Separates the tokens of one process's life: a restored log has other events under revisions used before. */
   life?: string
-  /** Data that must not come into the history any more. */
+  /** Data that must no longer come into the history. */
   erasures: HistoryErasures
   /** Called with each insert that failed; it is tried again after a pause, and meanwhile `handle` waits. */
   onFailure: (error: unknown) => void
@@ -23,21 +23,21 @@ export interface HistoryServices {
 export interface HistoryBlock {
   table: string
   block: Uint8Array
-  /** In place of the one that follows from the entries: such a block is inserted at every attempt. */
+  /** Replaces the token derived from the entries: such a block is inserted at every attempt. */
   token?: string
 }
 
-/** Rows on their way into the history: those of some entries, without what is erased. */
+/** Rows on their way into the history: those of some entries, without erased ones. */
 export interface RowBuffer<Entry> {
   readonly rows: number
   readonly isFull: boolean
   add(entry: Entry, partition: number): void
-  /** The same entries always give the same rows, but for what was erased meanwhile. */
+  /** The same entries always give the same rows, except for those erased meanwhile. */
   blocks(): HistoryBlock[] | Promise<HistoryBlock[]>
   clear(): void
 }
 
-/** An entry and the partition whose stream it stands in. */
+/** An entry and the partition of its stream. */
 export interface Placed<Entry> {
   partition: number
   entry: Entry
@@ -45,14 +45,14 @@ export interface Placed<Entry> {
 
 const ENTRY_ROWS = 10_000
 
-/** Keeps entries as they are until they become blocks. */
+/** Keeps entries unchanged until they become blocks. */
 export class EntryBuffer<Entry> implements RowBuffer<Entry> {
   rows = 0
   private entries: Placed<Entry>[] = []
   private readonly rowsOf: (entry: Entry) => number
   private readonly blocksOf: (entries: readonly Placed<Entry>[]) => HistoryBlock[] | Promise<HistoryBlock[]>
 
-  /** @param rowsOf rows that an entry will be; 0 for an entry that only moves the checkpoint */
+  /** @param rowsOf number of rows of an entry; 0 for one that only moves the checkpoint */
   constructor(
     rowsOf: (entry: Entry) => number,
     blocksOf: (entries: readonly Placed<Entry>[]) => HistoryBlock[] | Promise<HistoryBlock[]>,
@@ -83,13 +83,13 @@ export class EntryBuffer<Entry> implements RowBuffer<Entry> {
 
 export interface HistoryConsumerOptions<Entry> extends HistoryServices {
   name: string
-  /** Made twice: one fills while the other one is inserted. */
+  /** Called twice: one fills while the other one is inserted. */
   buffer(): RowBuffer<Entry>
   /** Age of the oldest entry at which the buffer is inserted, full or not. */
   ageMsMax: number
 }
 
-/** Entries that wait, and the first and last revision of each of their partitions. */
+/** Waiting entries, and the first and last revision of each of their partitions. */
 interface Filling<Entry> {
   buffer: RowBuffer<Entry>
   from: Map<number, number>
@@ -98,8 +98,8 @@ interface Filling<Entry> {
 
 const RETRY_MS = [100, 500, 2_000, 5_000]
 /**
- * An insert of few rows takes the history 8 ms of processor time, one of five times as many 11: so between two it rests for
- * some times as long as the last one took, bounded, where the buffer is not full before.
+ * Multiple of the last insert's time for which it rests between two, bounded, unless the buffer is full before: an
+ * insert of few rows takes the history 8 ms of processor time, one of five times as many 11.
  */
 const RESTS = 4
 const REST_MS_MAX = 500
@@ -107,9 +107,9 @@ const REST_MS_MAX = 500
 const LEAVE_MS = 2_000
 
 /**
- * Puts what streams of partitions tell into the history. Two buffers at most are in memory: one that fills and one that is
- * being inserted; when both are full, `handle` waits. The checkpoint is stored after the durable insert, so what a crash
- * forgets is inserted again, which changes nothing.
+ * Puts events of partition streams into the history. Two buffers at most are in memory: one that fills and one that is
+ * being inserted; when both are full, `handle` waits. The checkpoint is stored after the durable insert, so entries
+ * forgotten in a crash are inserted again, which changes nothing.
  */
 export class HistoryConsumer<Entry extends { revision: number }> implements PartitionConsumer<Entry> {
   readonly name: string
@@ -151,7 +151,7 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
     return this.checkpoints.storedAt(partition)
   }
 
-  /** What the history does not take in time is inserted all the same; its checkpoint is the next owner's. */
+  /** Rows that the history does not take in time are inserted all the same; their checkpoint is the next owner's. */
   async leave(partition: number): Promise<void> {
     await within(this.options.clock, LEAVE_MS, this.flush())
     for (const { from, to } of [this.filling, this.inserted]) {
@@ -174,24 +174,24 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
     this.insertLater()
   }
 
-  /** Everything handled so far is in the history and the checkpoint is stored. */
+  /** Resolves when everything handled so far is in the history and the checkpoint is stored. */
   async flush(): Promise<void> {
     await this.insertFilling()
     await this.inserting
   }
 
-  /** Partitions whose rows were not yet looked through for what is erased up to that revision. */
+  /** Partitions whose rows were not yet searched for erasures up to that revision. */
   notErased(through: number): OwnedPlace[] {
     return this.checkpoints.notErased(through)
   }
 
-  /** Stores how far what is erased has left the history. */
+  /** Stores how far erased rows have left the history. */
   async storeErased(): Promise<void> {
     for (const [partition, revision] of this.handled) this.filling.to.set(partition, revision)
     await this.flush()
   }
 
-  /** Inserts what waits, once; gives up where the history does not take it (the log still has it). */
+  /** Inserts the rest, once; gives up where the history does not take it (the log still has it). */
   async close(): Promise<void> {
     this.closed = true
     this.options.erasures.leave(this)
@@ -219,7 +219,7 @@ export class HistoryConsumer<Entry extends { revision: number }> implements Part
     if (this.filling.to.size > 0 && !this.closed) this.insertLater()
   }
 
-  /** Resolves when what waited is on its way: then the next buffer can be filled. */
+  /** Resolves when the full buffer is on its way: then the next one can be filled. */
   private async insertFilling(): Promise<void> {
     while (this.inserting !== undefined) await this.inserting
     if (this.filling.to.size === 0) return

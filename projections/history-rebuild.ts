@@ -6,11 +6,11 @@ import type { Placed, RowBuffer } from './history-consumer.ts'
 
 export interface HistoryRebuild {
   history: HistoryStore
-  /** Names this rebuilding apart from every other one. */
+  /** Distinguishes this rebuild from every other one. */
   mark: string
   /** Data recorded before this time has expired, or soon will; ms since the epoch. */
   since: number
-  /** Takes from the history what was erased while it was rebuilt, or before. */
+  /** Erases from the history the rows erased while it was rebuilt, or before. */
   eraseAgain(): Promise<void>
 }
 
@@ -18,13 +18,13 @@ export interface HistoryReport extends RebuildReport {
   differing: number
   /** Rows that the log has and the history did not. */
   missing: number
-  /** Rows that were not as the log says. */
+  /** Rows that differed from the log. */
   different: number
 }
 
 /**
- * Inserts the rows of these entries into their tables again and reports what was missing or different there before. What
- * was erased stays out: of entries by `buffer`, of what comes into being meanwhile at the end.
+ * Inserts the rows of these entries into their tables again and reports the rows that were missing or different there
+ * before. Erased rows stay out: those of entries by `buffer`, those erased meanwhile at the end.
  */
 export const rebuildHistory = async <Entry>(
   parts: HistoryRebuild,

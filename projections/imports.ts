@@ -13,7 +13,7 @@ interface Finished {
   at: number
 }
 
-/** Every import until it is deleted, with when it began and when it was taken back. */
+/** Every import until it is deleted, with the times when it began and when it was taken back. */
 export const imports: Projection = {
   ...rows,
   prefixes: [...rows.prefixes, IMPORT_UNDO.prefix],

@@ -5,7 +5,7 @@ import type { HistoryBlock } from './history-consumer.ts'
 
 /**
  * Shortest time from a step's end to its roll-up. Points that come in the first quarter of that are inserted before the
- * roll-up, whatever their insert takes; those that come later mark their step before they are inserted.
+ * roll-up, however long their insert takes; later ones mark their step before they are inserted.
  */
 export const ROLLED_AFTER_MS = 3_600_000
 const LATE_AFTER_MS = ROLLED_AFTER_MS / 4
@@ -16,7 +16,7 @@ interface Mark {
   at: number
 }
 
-/** The steps of points that come late, which are to be marked before them. */
+/** The steps of late points, which have to be marked before them. */
 export class LateSteps {
   private readonly now: () => number
   private batches: PointBatch[] = []
@@ -29,7 +29,7 @@ export class LateSteps {
     this.batches.push(batch)
   }
 
-  /** Made anew for each attempt: what was marked before may have been worked off, and what was in time may be late. */
+  /** Made again for each attempt: earlier marks may have been worked off, and points once in time may be late. */
   blocks(): HistoryBlock[] {
     const markedAt = this.now()
     const marks = new Map<string, Mark>()

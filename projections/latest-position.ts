@@ -27,24 +27,24 @@ export interface LatestPositionsOptions {
 
 /** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
-/** Few rows are there soon, many about once a second: then most are committed once for several points. */
+/** Few rows are committed soon, many about once a second: then most are committed once for several points. */
 const COMMIT_SOON_MS = 200
 const COMMIT_MS = 1_000
 const FEW_ROWS = 1_000
-/** Share of the time that commits may take, about; pauses last at most `COMMIT_MS_MAX`. */
+/** Approximate share of the time that commits may take; pauses last at most `COMMIT_MS_MAX`. */
 const COMMIT_SHARE = 0.25
 const COMMIT_MS_MAX = 4_000
 
-/** What this process knows of one partition. */
+/** State of one partition in this process. */
 interface Partition {
   checkpoint: OwnedCheckpoint
   at: number
   committedAt: number
-  /** Rows of the trackers that a point has come of since the partition was taken. */
+  /** Rows of the trackers with a point since the partition was taken. */
   points: Map<string, OwnedPoint>
-  /** Trackers that were looked for and have no row. */
+  /** Trackers looked up without finding a row. */
   absent: Set<string>
-  /** Trackers that are stored beside their rows. */
+  /** Trackers stored beside their rows. */
   indexed: Set<string>
   /** Trackers whose row has changed since the last commit, with their organization. */
   changed: Map<string, string>
@@ -60,7 +60,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private readonly options: LatestPositionsOptions
   private readonly partitions = new Map<number, Partition>()
   private cancelTimer: (() => void) | undefined
-  /** The last commit that was asked for: one ends before the next begins, or the checkpoint of one would speak of rows that another has yet to store. */
+  /** The last requested commit: one ends before the next begins, or the checkpoint of one would cover rows that another has yet to store. */
   private lastCommit: Promise<void> = Promise.resolve()
   private isClosed = false
   /** Rows of the last commit. */
@@ -71,12 +71,12 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    // Commits of other partitions say nothing of this one.
+    // // Commits of other partitions tell nothing about this one.
     if (this.partitions.has(partition)) await this.lastCommit
     const { tables } = this.options
     for (const table of [LATEST_POSITIONS, LATEST_TRACKERS]) await tables.declare(table)
     const checkpoint = await OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition))
-    // What was stored when trackers were not kept is begun anew.
+    // // State stored before trackers were kept is started over.
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
     const known = { points: new Map(), absent: new Set<string>(), indexed: new Set<string>(), changed: new Map() }
@@ -84,7 +84,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return at
   }
 
-  /** A tracker's row is read when its first point comes: an owner of many new trackers does not wait for all of them. */
+  /** A tracker's row is read at its first point: an owner of many new trackers does not wait for all of them. */
   handle(entry: LocationEntry, partition: number): void | Promise<void> {
     const state = this.loaded(partition)
     const unread = unreadOf(state, trackersOf(entry))
@@ -105,7 +105,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return this.partitions.get(partition)?.committedAt ?? -1
   }
 
-  /** What cannot be committed now is read again from the log by the next owner. */
+  /** Rows that cannot be committed now are read again from the log by the next owner. */
   leave(partition: number): Promise<void> {
     return this.inTurn(async () => {
       const state = this.partitions.get(partition)
@@ -118,24 +118,24 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** The newest point that this process knows; undefined for a tracker never seen or of a partition that runs elsewhere. */
+  /** The newest point known to this process; undefined for a tracker never seen or of a partition that runs elsewhere. */
   of(trackerId: string): LatestPositionRow | undefined {
     return this.partitions.get(partitionOf(trackerId, this.options.partitions))?.points.get(trackerId)
   }
 
-  /** Revision of the last entry handled of a partition; undefined where it runs elsewhere. */
+  /** Revision of the last handled entry of a partition; undefined where it runs elsewhere. */
   standsAt(partition: number): number | undefined {
     return this.partitions.get(partition)?.at
   }
 
-  /** Everything handled so far is committed. @throws Failure engine_down */
+  /** Resolves when everything handled so far is committed. @throws Failure engine_down */
   flush(): Promise<void> {
     return this.inTurn(async () => {
       for (const [partition, state] of this.partitions) await this.commit(partition, state)
     })
   }
 
-  /** Everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
+  /** Resolves when everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
   flushOf(trackerId: string): Promise<void> {
     return this.inTurn(async () => {
       const partition = partitionOf(trackerId, this.options.partitions)
@@ -144,7 +144,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** Commits the rest once; what fails is read again from the log. */
+  /** Commits the rest once; if it fails it is read again from the log. */
   async close(): Promise<void> {
     this.isClosed = true
     this.cancelTimer?.()
@@ -179,7 +179,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       state.changed.set(trackerId, organizationId)
     }
     state.at = entry.revision
-    // Somebody waits until a deleted tracker is forgotten.
+    // // A caller waits until a deleted tracker is forgotten.
     if (entry.kind === 'trackerDeleted') this.commitNow()
     else this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
   }
@@ -200,7 +200,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return committed
   }
 
-  /** The more a commit costs, the longer until the next one; bounded, since one that the process slept through cost nothing. */
+  /** The more a commit costs, the longer until the next one; bounded, since one during which the process slept cost nothing. */
   private async commitAll(): Promise<void> {
     const { clock } = this.options
     const begunMs = clock.monotonic()
@@ -218,7 +218,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     if (isBehind) this.commitLater(Math.min(COMMIT_MS_MAX, Math.max(COMMIT_MS, pauseMs)))
   }
 
-  /** Another process now follows the partition, or the table has lost rows: it is loaded anew before anything is handled. */
+  /** Another process now follows the partition, or the table has lost rows: it is loaded again before any handling. */
   private lost(partition: number, state: Partition): void {
     if (this.partitions.get(partition) !== state) return
     this.partitions.delete(partition)
@@ -251,7 +251,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
 type Tracker = PointBatch['trackers'][number]
 
-/** Those whose row has yet to be looked for, each once; undefined, and nothing made, where there are none: nearly always. */
+/** Trackers whose row has yet to be looked up, each once; undefined, without an allocation, for none: nearly always. */
 const unreadOf = ({ points, absent }: Partition, trackers: readonly Tracker[]): Tracker[] | undefined => {
   let unread: Map<string, Tracker> | undefined
   for (const one of trackers)
@@ -264,7 +264,7 @@ const trackersOf = (entry: LocationEntry): readonly Tracker[] => {
   return entry.kind === 'trackerDeleted' ? [entry.deletion] : []
 }
 
-/** Takes the last point of each tracker of the batch that is not ahead of the clock, where it is newer than the one known. */
+/** Takes the last point of each tracker of the batch that is not ahead of the clock, where it is newer than the known one. */
 export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'changed'>, batch: PointBatch): void => {
   const { tracker, flags, recordedAt } = batch
   for (let i = batch.count - 1; i >= 0; ) {
@@ -282,13 +282,13 @@ export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'chan
   }
 }
 
-/** What these rows change about which trackers the partition has: nothing, for nearly every commit. */
+/** Changes of these rows to the list of the partition's trackers: none, for nearly every commit. */
 const trackerChanges = ({ indexed }: Partition, partition: number, rows: readonly RowChange[]): RowChange[] =>
   rows
     .filter(({ id, row }) => indexed.has(id) === (row === null))
     .map(({ id, row, scope }) => trackerChange(partition, id, row === null ? undefined : scope))
 
-/** The row of now, copied: what is on its way to the table is not to change under it. */
+/** A copy of the present row: the one on its way to the table must not change. */
 const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => {
   const row = points.get(trackerId)
   return {

@@ -15,7 +15,7 @@ export interface LogPlace {
 
 export type OwnedPosition = LatestPositionRow & { organizationId: string }
 
-/** A tracker's newest point as the history has it, which does not know when it was logged. */
+/** A tracker's newest point in the history, which does not know when it was logged. */
 export interface NewestPosition {
   row: OwnedPosition
   place: LogPlace
@@ -28,15 +28,15 @@ export interface LatestRebuildParts {
   epoch: number
   /** Points recorded before this time (ms since the epoch) may have expired from the history. */
   since: number
-  /** Revision up to which the rows of a partition are stored, and whether it comes to that soon. */
+  /** Revision through which the rows of a partition are stored, and whether it gets there soon. */
   standsAt(partition: number): Promise<number>
   reaches(partition: number, revision: number): Promise<boolean>
   /** Runs something while nobody follows the log for the rows. */
   whileNobodyFollows<Result>(run: () => Promise<Result>): Promise<Result>
-  /** Revision up to which the history has a partition. */
+  /** Revision through which the history has a partition. */
   historyAt(partition: number): Promise<number>
   newest(): AsyncIterable<NewestPosition>
-  /** The newest among the points of one tracker that were logged after a place. */
+  /** The newest of one tracker's points that were logged after a place. */
   newestSince(tracker: OwnedPosition, place: LogPlace): Promise<NewestPosition | undefined>
   /** Last deletion of each tracker. */
   deletions(partition: number): Promise<ReadonlyMap<string, LogPlace>>
@@ -46,11 +46,11 @@ export interface LatestRebuildParts {
 
 interface Rebuilt {
   at: number
-  /** Newest revision that the history knew of. */
+  /** Newest revision known to the history. */
   seen: number
   points: Map<string, OwnedPosition>
   changed: Map<string, string>
-  /** Rows to put right. */
+  /** Rows to correct. */
   changes: RowChange[]
 }
 
@@ -70,10 +70,10 @@ const FIELDS = [
 ] as const
 
 /**
- * Works out the latest positions from the history's newest point of each tracker that was not ahead of the clock and was
- * logged after the tracker's last deletion, then from what the log has beyond the history. Compares them with the live
- * rows, which stand still for as long, and puts right those that differ. When a point was logged counts only where the log
- * still knows it; a row whose point may have expired from the history is left as it is.
+ * Computes the latest positions from the history's newest point of each tracker that was not ahead of the clock and was
+ * logged after the tracker's last deletion, then from the log beyond the history. Compares them with the live rows,
+ * which stand still meanwhile, and corrects those that differ. The log time of a point counts only where the log still
+ * knows it; a row whose point may have expired from the history is left unchanged.
  */
 export const rebuildLatestPositions = async (parts: LatestRebuildParts): Promise<RebuildReport> => {
   const { partitions } = parts
@@ -91,7 +91,7 @@ export const rebuildLatestPositions = async (parts: LatestRebuildParts): Promise
 class LatestRebuilding {
   private readonly parts: LatestRebuildParts
   private readonly rebuilt: Rebuilt[] = []
-  /** Rows of which nobody knows any more when they were logged. */
+  /** Rows whose log time is no longer known. */
   private readonly undated = new Set<OwnedPosition>()
 
   constructor(parts: LatestRebuildParts) {
@@ -128,7 +128,7 @@ class LatestRebuilding {
     }
   }
 
-  /** Applies what the log has, up to where the stored rows stand. */
+  /** Applies the log up to the revision of the stored rows. */
   async catchUp(partition: number): Promise<void> {
     const { standsAt, reaches, entries } = this.parts
     const state = this.rebuilt[partition]
@@ -178,7 +178,7 @@ class LatestRebuilding {
     return report
   }
 
-  /** Puts right what differs, as the owner of each partition. */
+  /** Corrects differing rows, as the owner of each partition. */
   async store(): Promise<void> {
     for (const [partition, { changes }] of this.rebuilt.entries()) {
       if (changes.length === 0) continue
@@ -194,7 +194,7 @@ class LatestRebuilding {
     )
   }
 
-  /** Asks the log when the points were logged; each of its batches is read once. */
+  /** Looks up in the log when the points were logged; each of its batches is read once. */
   private async date(partition: number, found: readonly NewestPosition[]): Promise<void> {
     const byRevision = new Map<number, OwnedPosition[]>()
     for (const { row, place } of found) {

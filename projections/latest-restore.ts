@@ -11,7 +11,7 @@ import type { RowChange } from '../src/kernel/table.ts'
 
 export type OwnedPoint = LatestPositionRow & { organizationId: string }
 
-/** A copy. All of them are made here, so that they have one hidden class, wherever the point comes from. */
+/** A copy. All of them are made here, so that they have one hidden class, whatever the source of the point. */
 export const ownedPoint = (point: LatestPoint, organizationId: string): OwnedPoint => ({
   trackerId: point.trackerId,
   recordedAt: point.recordedAt,
@@ -27,20 +27,20 @@ export const ownedPoint = (point: LatestPoint, organizationId: string): OwnedPoi
   organizationId,
 })
 
-/** The source of checkpoints that says that the trackers of a partition are kept beside their rows. */
+/** The source of checkpoints that tells that the trackers of a partition are kept beside their rows. */
 const INDEXED = 'indexed'
 const PAGE_ROWS = 500
 
-/** What a partition's checkpoint says when all through that revision is stored. */
+/** A partition's checkpoint when everything through that revision is stored. */
 export const latestPlace = (partition: number, revision: number): Checkpoint => ({
   [partition]: revision,
   [INDEXED]: 1,
 })
 
-/** Whether the trackers are kept: rows from before that are not found again and count for nothing. */
+/** Whether the trackers are kept: rows from before that are not found again and do not count. */
 export const isIndexed = (stored: Checkpoint | undefined): boolean => stored?.[INDEXED] !== undefined
 
-/** Revision of each partition's stream up to which the rows are kept, for readers of rows first and the log then. */
+/** Revision of each partition's stream through which rows are stored, for readers of rows first and then the log. */
 export const latestCheckpoint = async (
   tables: Pick<TableStore, 'checkpoint'>,
   partitions: number,
@@ -61,7 +61,7 @@ export interface StoredLatest {
   row: LatestPositionRow | undefined
 }
 
-/** The trackers of one partition with their rows: as many reads as they need, whatever other partitions have. */
+/** The trackers of one partition with their rows: as many reads as they need, regardless of other partitions. */
 export async function* latestOfPartition(
   tables: Pick<TableStore, 'scan' | 'getMany'>,
   partition: number,
@@ -79,7 +79,7 @@ export async function* latestOfPartition(
   for (const [organizationId, ids] of waiting) yield* rowsOf(tables, organizationId, ids)
 }
 
-/** The same for some trackers of a partition; those that it does not have are left out. */
+/** The same for some trackers of a partition; those that it lacks are left out. */
 export async function* latestOf(
   tables: Pick<TableStore, 'getMany'>,
   partition: number,
@@ -106,7 +106,7 @@ async function* rowsOf(
   for (const [i, trackerId] of trackerIds.entries()) yield { organizationId, trackerId, row: rows[i] }
 }
 
-/** Keeps that the partition has, or no longer has, a tracker. */
+/** Records that the partition has, or no longer has, a tracker. */
 export const trackerChange = (partition: number, trackerId: string, organizationId: string | undefined): RowChange => ({
   table: LATEST_TRACKERS.name,
   scope: latestPositionCheckpoint(partition),

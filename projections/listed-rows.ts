@@ -9,13 +9,13 @@ import { RUNS_HISTORY } from './runs-history.ts'
 
 type ListedServices = Pick<Services, 'history' | 'clock' | 'partitions'> & { settle: Settle }
 
-/** A read that finds nothing waits this long for the history to follow. */
+/** Time for which a read that finds nothing waits for the history to follow. */
 const CATCH_UP_MS = 1_000
 
 /** Rows that the history lists. */
 export const listedRows = ({ history, clock }: ListedServices): HistoryRows => new HistoryRows(history, clock)
 
-/** Trips as the history lists them; one that it lacks is looked for again when it has all that was logged. */
+/** Trips from the history; a missing one is looked up again when it has everything logged. */
 export const listedDecisions = (services: ListedServices): HistoryRows =>
   caughtUpRows(services, DECISIONS_HISTORY, transitionStream)
 

@@ -8,7 +8,7 @@ import { LateSteps } from './late-steps.ts'
 export const LOCATION_HISTORY = 'location-history'
 
 const BLOCK_ROWS = 50_000
-/** Rows that a block has room for at first: one for all rows takes 3.7 MB, and there are two, whatever comes. */
+/** Initial rows of a block: room for all rows takes 3.7 MB, and there are always two. */
 const FIRST_ROWS = 4_096
 const BLOCK_AGE_MS = 500
 
@@ -39,7 +39,7 @@ export class PointBuffer implements RowBuffer<LocationEntry> {
   private readonly rowsMax: number
   private readonly late: LateSteps | undefined
 
-  /** @param late left out where the steps of what is inserted are marked otherwise */
+  /** @param late left out where the steps of inserted points are marked otherwise */
   constructor(epoch: number, erased: Erased, rowsMax = BLOCK_ROWS, late?: LateSteps) {
     this.block = new PointBlock(Math.min(rowsMax, FIRST_ROWS))
     this.epoch = epoch
@@ -74,7 +74,7 @@ export class PointBuffer implements RowBuffer<LocationEntry> {
   }
 }
 
-/** The batch, or what is left of it where some of its trackers are erased. */
+/** The batch, or the rest of it where some of its trackers are erased. */
 const withoutErased = (batch: PointBatch, erased: Erased): PointBatch => {
   if (erased.isEmpty || !batch.trackers.some((one) => erased.hasOf(one.organizationId, one.trackerId))) return batch
   const kept = Array.from({ length: batch.count }, (_, i) => i).filter((i) => {

@@ -21,7 +21,7 @@ import { decodeJson } from '../src/kernel/event.ts'
 import { NO_ORGANIZATION } from '../src/kernel/table.ts'
 import type { Projection, Rows } from '../src/kit/consumers/projection.ts'
 
-/** Users' notifications in the application, as long as they are kept. */
+/** Users' notifications in the application, until they expire. */
 export const notifications: Projection = {
   name: 'notifications',
   version: 2,
@@ -38,7 +38,7 @@ export const notifications: Projection = {
 
 const made = async (data: NotificationMade, rows: Rows): Promise<void> => {
   const { organizationId, userId, notificationId, at: firstAt } = data
-  // What is applied again must not be unread again.
+  // // A repeated event must not make it unread again.
   if ((await rows.get(NOTIFICATIONS.name, organizationId, notificationId)) !== undefined) return
   rows.put(NOTIFICATIONS.name, organizationId, notificationId, notificationRow(data))
   const known = await rows.get<NotifiedUserRow>(NOTIFIED_USERS.name, NO_ORGANIZATION, userId)

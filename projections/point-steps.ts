@@ -30,14 +30,14 @@ export interface StepServices {
 const LOOK_MS = 60_000
 /** A backlog is looked at day by day. */
 const RANGE_MS = 86_400_000
-/** A mark is there before its points: it is worked off when these are there, or their insert was given up. */
+/** A mark precedes its points: it is worked off when these are there, or their insert was given up. */
 const MARKED_MS = 600_000
 const LATE_MAX = 500
 const RANGES_MAX = 100
 
 /**
- * Rolls points up in steps of a quarter of an hour (docs/decisions/0021): in turn those that ended over an hour ago, then
- * those whose points came late. One process does it; what a crash cuts short is done again, which changes nothing.
+ * Rolls points up in steps of a quarter of an hour (docs/decisions/0021): in turn those that ended over an hour ago,
+ * then those whose points came late. One process does it; work cut short by a crash is repeated, which changes nothing.
  */
 export class PointSteps {
   private readonly services: StepServices
@@ -60,7 +60,7 @@ export class PointSteps {
     await this.round
   }
 
-  /** Everything that is due is rolled up. */
+  /** Rolls up everything that is due. */
   async rollUpDue(): Promise<void> {
     let state = await this.begin()
     if (state === undefined) return
@@ -73,7 +73,7 @@ export class PointSteps {
     }
   }
 
-  /** All of it is rolled up anew; reports sum points meanwhile. Answers how many steps there are then. */
+  /** Rolls everything up again; reports sum points meanwhile. Answers the number of steps after it. */
   async rebuild(): Promise<number> {
     const { history } = this.services
     await this.startOver(await readStepState(history))
@@ -91,7 +91,7 @@ export class PointSteps {
     })
   }
 
-  /** Where to go on; undefined for a history without points. */
+  /** Where to continue; undefined for a history without points. */
   private async begin(): Promise<StepState | undefined> {
     const state = await readStepState(this.services.history)
     return state?.gapMs === this.services.gapMs ? state : this.startOver(state)
@@ -102,7 +102,7 @@ export class PointSteps {
     const first = await firstPointAt(history)
     if (first === undefined) return undefined
     const begun = { number: (state?.number ?? 0) + 1, through: stepOf(first), gapMs }
-    // Readers that see the new state sum points. Marks stay: their points may not be there yet.
+    // // Readers that see the new state sum points. Marks stay: their points may not be there yet.
     await noteStepState(history, begun)
     await emptySteps(history)
     return begun
@@ -118,7 +118,7 @@ export class PointSteps {
     return next
   }
 
-  /** Until when steps are few enough for one statement; a single one that is not is divided by its trackers. */
+  /** End of the steps that are few enough for one statement; a single larger one is divided by its trackers. */
   private async fitting(from: number, to: number, pointsMax: number): Promise<number> {
     let sum = 0
     for (const { at, points } of await countSteps(this.services.history, from, to)) {
@@ -128,7 +128,7 @@ export class PointSteps {
     return to
   }
 
-  /** Undefined where none is late, or is to wait. */
+  /** Undefined where none is late, or all have to wait. */
   private async rollUpLate(state: StepState): Promise<StepState | undefined> {
     const { history, clock } = this.services
     const markedBy = clock.now() - MARKED_MS
@@ -136,7 +136,7 @@ export class PointSteps {
     if (ranges.length === 0) return undefined
     const next = { ...state, number: state.number + 1 }
     await noteStepState(history, next)
-    // What comes after is not rolled up yet; its marks have nothing to tell.
+    // // Later steps are not rolled up yet; their marks mean nothing.
     const rolled = ranges.filter(({ from }) => from < state.through)
     const cut = rolled.map((range) => ({ ...range, to: Math.min(range.to, state.through) }))
     if (cut.length > 0) await rollUpLate(history, cut, next, this.services.pointsMax)

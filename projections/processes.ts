@@ -5,7 +5,7 @@ import { PROCESS, type ProcessStarted } from '../src/kit/commands/process.ts'
 import type { Projection } from '../src/kit/consumers/projection.ts'
 import { OPEN_PROCESSES, type OpenProcessRow } from '../src/processes/views.ts'
 
-/** Which commands over several streams have not come to their end. No command waits for it. */
+/** Commands over several streams that have not ended. No command waits for it. */
 export const processes: Projection = {
   name: 'processes',
   version: 1,

@@ -3,8 +3,8 @@ import type { Projection } from '../src/kit/consumers/projection.ts'
 import { KEPT_MS, readMark, RECALLED } from '../src/kit/http/request-mark.ts'
 
 /**
- * What requests of the last day under an Idempotency-Key wrote, as the log says. The keys themselves are kept in tables
- * alone; where those were lost, a repeat is recognized by this, and makes what is there already.
+ * Writes of requests under an Idempotency-Key in the last day, from the log. The keys themselves are kept in tables
+ * only; where those were lost, a repeat is recognized by this, and makes the existing records.
  * @param prefixes of all streams that requests write
  */
 export const recalledRequests = (clock: Pick<Clock, 'now'>, prefixes: readonly string[]): Projection => ({

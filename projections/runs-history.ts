@@ -23,7 +23,7 @@ import { EntryBuffer, HistoryConsumer, type HistoryServices } from './history-co
 
 export const RUNS_HISTORY = 'automation-runs'
 
-/** One event of a stream of runs; `fact` is absent for what says nothing of a run. */
+/** One event of a stream of runs; `fact` is absent for an event without a run. */
 export interface RunsEntry {
   revision: number
   fact?: Fact
@@ -60,15 +60,15 @@ export const runBuffer = (history: Pick<HistoryStore, 'rows'>, epoch: number, er
     },
   )
 
-/** Whether it says by itself that it is about what is erased; attempts and ends name the run alone. */
+/** Whether it names erased data by itself; attempts and ends only name the run. */
 const isErased = (erased: Erased, { organizationId, about }: Told): boolean =>
   about === undefined ? erased.hasAllOf(organizationId) : erased.has(organizationId, about.subject.id, about.at)
 
 type Told = RunChange & { about?: RunTrigger }
 
 /**
- * What these events say of runs. An attempt or end of an organization of which something is erased counts only where the
- * history has its run: it does not say by itself what it is about.
+ * Changes of runs by these events. An attempt or end in an organization with erasures counts only where the history has
+ * its run: it does not name its subject itself.
  */
 const runChanges = async (
   history: Pick<HistoryStore, 'rows'>,

@@ -18,10 +18,10 @@ import { bytesOf, newBytes, storedFiles } from '../src/kit/files/stored-files.ts
 import { NO_SUMS, type Sum, USES, USES_OF_ONE, type UsesRow } from '../src/kit/quotas/uses.ts'
 import type { DirectoryPart } from './directory.ts'
 
-/** What one record adds to a sum. */
+/** Share of one record in a sum. */
 interface UseOfOne extends Row {
   amount: number
-  /** Position of the event that it follows. */
+  /** Position of the event from which it was computed. */
   position: number
   /** Files that an add-on has had so far: their keys tell those of its next version from them. */
   named?: JsonObject
@@ -42,8 +42,8 @@ const ADDON = 'addon'
 const EMPTY = { ...NO_SUMS, withFiles: 0 }
 
 /**
- * Sums of what each organization has and is not counted by rows of a table: positions of geofences, bytes of files. Every
- * sum follows from what each record adds, and both are stored at once, so that an event that is applied twice counts once.
+ * Sums of each organization that are not counted by rows of a table: positions of geofences, bytes of files. Every sum
+ * is made of the shares of its records, and both are stored at once, so that an event applied twice counts once.
  */
 export const usesRows: DirectoryPart = {
   tables: [USES, USES_OF_ONE],
@@ -77,18 +77,18 @@ const files = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const isDeleted = event.type === eventTypes(noun).deleted
   const named = isDeleted ? [] : storedFiles(values)
   if (named.length === 0) {
-    // Most tasks and records never have a file: their own row is looked for where some has.
+    // // Most tasks and records never have a file: their own row is only looked up where some record has one.
     const uses = await rows.get<UsesRow>(USES.name, organizationId, organizationId)
     if ((uses?.withFiles ?? 0) === 0) return
   }
   const before = await rows.get<UseOfOne>(USES_OF_ONE.name, organizationId, event.stream)
   const use = { organizationId, event, sum: 'filesBytes', before } as const
   if (noun !== ADDON || isDeleted) return count(rows, use, bytesOf(named))
-  // Every version of an add-on stays for as long as the add-on does.
+  // // Every version of an add-on stays for as long as the add-on does.
   await count(rows, use, (before?.amount ?? 0) + newBytes(values, before?.named), values)
 }
 
-/** The file that was sent, and what an attempt has stored at its end. */
+/** The uploaded file, and the one that an attempt stored at its end. */
 interface JobData {
   organizationId: string
   size?: number
