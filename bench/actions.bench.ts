@@ -22,11 +22,11 @@ import { addTasks, automate, found, type Office, officeOf } from './support/acti
 import { cpuMs } from './support/measure.ts'
 
 /**
- * Runs per second of automations that write here, for each kind: from new tasks in the log until what the runs write is
- * durable, the runs are recorded as succeeded, and the dispatcher has heard of all of it, with the real engines,
+ * Runs per second of automations that write here, for each kind: from new tasks in the log until the writes of the runs
+ * are durable, the runs are recorded as succeeded, and the dispatcher has read all of it, with the real engines,
  * directory and actions. Beside each stands the same command given by this process without an automation, on tasks that
- * none concerns, as many at once: `node dist/bench/actions.bench.js [runs] [kind …] [--projections]`.
- * With `--projections` the tables follow in the same process meanwhile.
+ * none concerns, as many at once: `node dist/bench/actions.bench.js [runs] [kind …] [--projections]`. With
+ * `--projections` the tables follow in the same process meanwhile.
  */
 const PARTITIONS = 16
 const PLAIN_AT_ONCE = 128
@@ -136,7 +136,7 @@ const openDispatcher = async (): Promise<Dispatcher> => {
   return dispatcher
 }
 
-/** Resolves when the dispatcher has heard all that is in the log. */
+/** Resolves when the dispatcher has read the whole log. */
 const heard = async (dispatcher: Dispatcher): Promise<void> => {
   while (dispatcher.lags(clock.now()).some(({ events }) => events > 0)) await new Promise((go) => setTimeout(go, 5))
 }
@@ -153,7 +153,7 @@ const measured = async (many: number, work: () => Promise<unknown>): Promise<Mea
   return { perSecond: (many * 1_000) / (performance.now() - begun), cpuUs: (cpuMs(cpu) * 1_000) / many }
 }
 
-/** Runs for so many new tasks. */
+/** Measures runs for this many new tasks. */
 const runs = async (office: Office, first: number, many: number): Promise<Measured> => {
   let succeeded = 0
   let finish = (): void => undefined
@@ -196,7 +196,7 @@ for (const [name, kind] of Object.entries(KINDS)) {
   await (await openDispatcher()).close()
   await automate(services, office, name, kind.details(office))
   await rest()
-  await project() // it has all that is in the log: the automation is listed
+  await project() // // it has the whole log: the automation is listed
   if (!withProjections) await rest()
   const warm = Math.ceil(count / 2)
   await plain(aside, kind, 0, warm)

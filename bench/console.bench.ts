@@ -7,15 +7,15 @@ import { CHROMIUM, FLAGS, skip } from '../test/support/browser.ts'
 import { SOFTWARE_WEBGL, signIn } from '../test/support/console.ts'
 import { signUp, startService } from '../test/support/service.ts'
 
-/* What the console's page spends on updates of a fleet that all moves: its live worker is replaced by one that makes the fleet up. */
+/* Cost of updates of a fleet that all moves, in the console's page: its live worker is replaced by one that invents the fleet. */
 
 const UPDATES = 30
 const WARM_UP = 5
-/** The smallest says what frames cost whatever they show. */
+/** The smallest shows the cost of frames regardless of their content. */
 const FLEETS = [10, 20_000]
 const EVERY_MS = 1_000
 
-/** Stands in for the worker that holds the socket: a snapshot, then every tracker a step further each second. */
+/** Replaces the worker that holds the socket: a snapshot, then every tracker a step further each second. */
 const workerOf = (trackers: number): string => `
   let step = 0
   const idOf = (i) => '00000000-0000-7000-8000-' + String(i).padStart(12, '0')
@@ -37,7 +37,7 @@ const workerOf = (trackers: number): string => `
     setInterval(() => sweep(false), ${EVERY_MS})
   }`
 
-/** Notes each task above 50 ms, and how often what is shown was worked out. */
+/** Notes each task above 50 ms, and the number of times the view was computed. */
 const WATCH = `
   globalThis.longTasks = []
   new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ entryTypes: ['longtask'] })`
@@ -81,7 +81,7 @@ const main = async (): Promise<void> => {
   try {
     const login = await signUp(service)
     for (const trackers of FLEETS) {
-      // As small as in the design's own figures: software draws the rest, which says nothing of a graphics card.
+      // // As small as in the design's own figures: software draws the rest, which tells nothing about a graphics card.
       const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...SOFTWARE_WEBGL] })
       const page = await browser.newPage({ viewport: { width: 800, height: 300 }, locale: 'en-GB' })
       rows.push(await measure(page, service.url, trackers, login))

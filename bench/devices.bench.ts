@@ -11,7 +11,7 @@ import { option } from './load/fresh-service.ts'
 import { cpuSecondsOf, memoryOf } from './load/process-figures.ts'
 import { cpuMs } from './support/measure.ts'
 
-/** Devices: records of Teltonika decoded in a CPU second, what connections cost, and points one by one over an app's route against the bulk route. */
+/** Devices: records of Teltonika decoded in a CPU second, the cost of connections, and single points by an app's route against bulk. */
 const CONNECTIONS = option('connections', 10_000)
 const SECONDS = option('seconds', 30)
 const EACH_MS = 10_000
@@ -72,7 +72,7 @@ const loggedIn = (port: number, i: number): Promise<Socket> =>
 
 const connections = async (service: Service, port: number): Promise<void> => {
   const pid = service.process.pid as number
-  // Their trackers exist before, so that the memory is that of the connections.
+  // // Their trackers exist before, so that the memory is that of the connections.
   const devices: Socket[] = []
   const connectAll = async (): Promise<void> => {
     for (let from = 0; from < CONNECTIONS; from += LOGINS_AT_ONCE)

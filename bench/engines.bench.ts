@@ -20,9 +20,9 @@ import { openServers } from './support/stand-ins.ts'
 import { seeded } from '../test/support/random.ts'
 
 /**
- * Each port on its embedded engine and on its server, by the same work in the same run, and the ratio of both:
- * `node dist/bench/engines.bench.js [--seconds 2] [--log esdb://… --tables redis://… --history http://…]`. Without URLs,
- * what the tests have in place of the servers (bench/support/stand-ins.ts). On real servers, give it databases of its own.
+ * Each port on its embedded engine and on its server, by the same work in the same run, and the ratio of both: `node
+ * dist/bench/engines.bench.js [--seconds 2] [--log esdb://… --tables redis://… --history http://…]`. Without URLs, the
+ * stand-ins of the tests replace the servers (bench/support/stand-ins.ts). On real servers, give it databases of its own.
  */
 const { values } = parseArgs({
   options: {
@@ -85,7 +85,7 @@ const measureLog = async (log: EventLog): Promise<Figures> => {
     await append(PARTITIONS, data)
     return 1
   })
-  // Enough to follow for a while, whatever came of the appends.
+  // // Enough to follow for a while, whatever the appends gave.
   for (let i = 0; i < 100; i++) await all(data)
   const begun = performance.now()
   let points = 0

@@ -10,9 +10,9 @@ import { cpuMs } from './support/measure.ts'
 import { ORDER_HEADER, orderOf } from './support/orders.ts'
 
 /**
- * Files in, files out: `node dist/bench/files.bench.js [--rows 200000]`. Rows of six columns are written as csv and xlsx, and
- * read again as an import does, in a thread, beside the bare reader of csv on the same bytes. Rows are counted by processor
- * time of all threads; memory is what the process has more than before at most, the bytes of the file included.
+ * Files in, files out: `node dist/bench/files.bench.js [--rows 200000]`. Rows of six columns are written as csv and
+ * xlsx, and read again as an import does, in a thread, beside the bare reader of csv on the same bytes. Rows are counted
+ * by processor time of all threads; memory is the maximum growth of the process, the bytes of the file included.
  */
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } })
 const ROWS = Number(values.rows)

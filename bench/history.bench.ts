@@ -12,9 +12,9 @@ import { readTrace, withoutData } from '../test/support/shared-data.ts'
 import { entriesOf, uuidOf } from '../test/support/trace-batches.ts'
 
 /**
- * What the location history costs: `node dist/bench/history.bench.js [--rows 20000000]`.
- * Inserted rows a second and CPU for each, beside the same rows as JSON text in the same run; bytes a point by column on
- * a real fleet; one tracker's day at 1 Hz out of the rows, simplified to 20 m.
+ * Cost of the location history: `node dist/bench/history.bench.js [--rows 20000000]`. Inserted rows a second and CPU
+ * for each, beside the same rows as JSON text in the same run; bytes a point by column on a real fleet; one tracker's
+ * day at 1 Hz out of the rows, simplified to 20 m.
  */
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '2000000' } } })
 const ORGANIZATION = uuidOf('organization')

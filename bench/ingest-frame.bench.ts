@@ -11,7 +11,7 @@ import { systemClock } from '../src/kernel/system-clock.ts'
 import { idFrom } from '../src/kit/commands/ids.ts'
 
 /**
- * What a frame costs from the socket's bytes to the queue of its partition, in µs a point, and a whole connection with a
+ * Cost of a frame from the socket's bytes to the queue of its partition, in µs a point, and a whole connection with a
  * log that answers at once: frames of 100 points and of one, JSON and binary.
  */
 const PARTITIONS = 16

@@ -6,12 +6,12 @@ import { batchOf } from '../test/support/batches.ts'
 import { cpuMs } from './support/measure.ts'
 
 /**
- * What a point in a small frame costs the latest positions: processor time to handle it, and to copy its row for a commit.
- * The table itself answers at once. Usage: node dist/bench/latest-positions.bench.js
+ * Cost of a point in a small frame for the latest positions: processor time to handle it, and to copy its row for a
+ * commit. The table itself answers at once. Usage: node dist/bench/latest-positions.bench.js
  */
 const TRACKERS = 20_000
 const PARTITIONS = 16
-/** About what each partition gets of 20,000 points/s in 10 ms. */
+/** Approximate share of each partition in 20,000 points/s for 10 ms. */
 const BATCH_POINTS = 13
 const WARM_ROUNDS = 5
 const ROUNDS = 11

@@ -11,8 +11,8 @@ import { cpuMs } from './support/measure.ts'
 import { seeded } from '../test/support/random.ts'
 
 /**
- * What a change of a task costs until all who see it were told, in µs of CPU time, with 2,000 people of one organization
- * looking: field users, who see what is theirs, and some who dispatch and see all; beside it nobody who asked for tasks.
+ * Cost of a change of a task until all who see it were informed, in µs of CPU time, with 2,000 people of one
+ * organization: field users, who see their own, and some dispatchers who see all; beside it nobody who asked for tasks.
  */
 const PEOPLE = 2_000
 const EVENTS = 10_000

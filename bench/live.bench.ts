@@ -9,8 +9,8 @@ import { cpuMs } from './support/measure.ts'
 import { seeded } from '../test/support/random.ts'
 
 /**
- * What a subscription to a fleet of 20,000 costs until its snapshot is sent, in µs of CPU time, while the fleet stands and
- * while it moves with other maps open; beside it what the texts of the snapshot cost to put together and to hand over.
+ * Cost of a subscription to a fleet of 20,000 until its snapshot is sent, in µs of CPU time, while the fleet stands and
+ * while it moves with other maps open; beside it the cost of making and handing over the texts of the snapshot.
  */
 const FLEET = 20_000
 const ROUNDS = 200

@@ -13,8 +13,8 @@ import { idFrom } from '../src/kit/commands/ids.ts'
 import { seeded } from '../test/support/random.ts'
 
 /**
- * The embedded event log with sync, from small events to batches of points, and its followers; the embedded tables, from
- * commits of 50,000 rows to one page of them. Each row says how long the event loop was kept at most in 99 of 100 turns.
+ * The embedded event log with sync, from small events to batches of points, and its followers; the embedded tables,
+ * from commits of 50,000 rows to one page of them. Each row has the longest block of the event loop in 99 of 100 turns.
  */
 interface Row {
   name: string

@@ -24,7 +24,7 @@ const STEP_E7 = 900
 const NAIVE_POINTS = 40_000
 const RANDOM_POINTS = 200_000
 
-/** Leaves are split as they are asked; after so many passes over the same points they are what they stay. */
+/** Passes over the same points after which leaves no longer split: they are split as they are queried. */
 const PASSES_TO_WARM = 3
 
 export const run = (): { name: string; rows: Row[] }[] => {
@@ -134,7 +134,7 @@ const stepRates = (town: Town, seed: number) => {
   return { cold: cold.rate, warm: warm.rate, safe: warm.safe, sliceMs, addMs }
 }
 
-/** As a consumer does it: nothing to ask while a tracker is in its safe box. */
+/** As a consumer does it: no query while a tracker is in its safe box. */
 const matchAll = (index: FenceIndex, points: Int32Array): { rate: number; safe: number } => {
   const boxes = new Int32Array(TRACKERS * 4).fill(1)
   const sets = new Int32Array(TRACKERS)

@@ -77,7 +77,7 @@ const cpuS = (): number => {
   return (user + system) / 1e6
 }
 
-/** Plans for so many seconds of CPU time. */
+/** Plans for this many seconds of CPU time. */
 const planFor = (problem: Problem, seconds: number, seed: number, improved?: () => void): Plan => {
   const begin = cpuS()
   let used = 0

@@ -13,10 +13,10 @@ import { summaryRows } from '../src/features/reports/summary.ts'
 import { FakeClock } from '../test/support/fake-clock.ts'
 
 /**
- * What reports cost: `node dist/bench/reports.bench.js [--trackers 10] [--days 30] [--full]`. Trackers at 1 Hz for 8 hours a
- * day; `--full` is a month of 100 trackers, 86.4 million points, and `--rolled` makes what they are rolled up to, without points, for
- * as many trackers as it takes to see what a report costs beside a large fleet. Points are made in the engine, then summed by day before
- * and after they are rolled up, by the code that serves the report. Time of the processor includes the engine's.
+ * Cost of reports: `node dist/bench/reports.bench.js [--trackers 10] [--days 30] [--full]`. Trackers at 1 Hz for 8 hours a day;
+ * `--full` is a month of 100 trackers, 86.4 million points, and `--rolled` makes the steps that they are rolled up to, without
+ * points, for as many trackers as it takes to see the cost of a report beside a large fleet. Points are made in the engine, then
+ * summed by day before and after they are rolled up, by the code that serves the report. Time of the processor includes the engine's.
  */
 const { values } = parseArgs({
   options: {
@@ -50,7 +50,7 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** A month of trackers that nobody asked for before, one after the other, and of a hundred at once. */
+/** A month of trackers not requested before, one after the other, and of a hundred at once. */
 async function rolledAlone(): Promise<void> {
   await timed(`${TRACKERS * DAYS * DAY_STEPS} steps are made`, makeSteps)
   const times: number[] = []
@@ -111,7 +111,7 @@ async function make(from: number, count: number): Promise<void> {
   )
 }
 
-/** What rolling up makes of such points: their values do not change what a report costs. */
+/** Makes the steps of such points: their values do not change the cost of a report. */
 async function makeSteps(): Promise<void> {
   const steps = TRACKERS * DAYS * DAY_STEPS
   for (let from = 0; from < steps; from += STEPS_AT_ONCE)

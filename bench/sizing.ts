@@ -9,9 +9,9 @@ import { drain, plans } from './load/measure-load.ts'
 import { flagsOf, openServers } from './support/stand-ins.ts'
 
 /**
- * Measures what a tracker and a point take in each engine and in the service, and works out from that what fleets need:
- * `node dist/bench/sizing.js [--rate 20000] [--seconds 20] [--every 10]`, the last being the seconds between two points of
- * a tracker. Log and history are what the tests have in place of servers, so their CPU is a bound, not a promise.
+ * Measures the size of a tracker and a point in each engine and in the service, and computes the needs of fleets: `node
+ * dist/bench/sizing.js [--rate 20000] [--seconds 20] [--every 10]`, the last being the seconds between two points of a
+ * tracker. Log and history are the stand-ins of the tests, so their CPU is a bound, not a promise.
  */
 const rate = option('rate', 20_000)
 const measureMs = option('seconds', 20) * 1_000
@@ -43,7 +43,7 @@ const usedMemory = async (url: string): Promise<number> => {
   return Number(bytes)
 }
 
-/** Points that the history has. */
+/** Number of points in the history. */
 const countOf = async (url: string): Promise<number> => {
   const history = await openClickhouseHistory({ url })
   const [{ points }] = await history.rows<{ points: number }>('SELECT count() AS points FROM points')

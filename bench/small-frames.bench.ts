@@ -29,13 +29,13 @@ import { seeded } from '../test/support/random.ts'
 import { blob } from './support/geo-data.ts'
 
 /**
- * What a point in small frames costs the main thread from the batcher on: the append, and the turns of the matcher, the
- * latest positions, the histories and the live view, over the embedded log and tables. Each beat brings so many frames of
- * ten trackers, and the next one begins when all that came of it is handled, so a busy machine changes the time, not the
- * work. Usage: node dist/bench/small-frames.bench.js [viewers]
+ * Cost of a point in small frames for the main thread from the batcher on: the append, and the turns of the matcher,
+ * the latest positions, the histories and the live view, over the embedded log and tables. Each beat brings a number of
+ * frames of ten trackers, and the next one begins when all its effects are handled, so a busy machine changes the time,
+ * not the work. Usage: node dist/bench/small-frames.bench.js [viewers]
  */
 const viewers = Number(process.argv[2] ?? 0)
-/** Points of a beat: of 2,000 points/s, 20,000 and 100,000. */
+/** Points of a beat: at 2,000 points/s, 20,000 and 100,000. */
 const SIZES = [20, 200, 1_000]
 const POINTS = 60_000
 const BEATS_MAX = 300
@@ -52,7 +52,7 @@ const GROUP = idFrom('bench', 'group')
 
 const logger = { debug() {}, info() {}, warn() {}, error: (text: string, more?: object) => console.error(text, more) }
 const failed = (error: unknown): void => console.error(error)
-/** A beat takes 10 ms of it, however long it takes here: what is done once in a second is done once in a hundred beats. */
+/** A beat takes 10 ms of it, however long it takes here: work of once a second is done once in a hundred beats. */
 const clock = new FakeClock(Date.now())
 const BEAT_MS = 10
 const random = seeded(1)
@@ -259,7 +259,7 @@ const drive = async (count: number, beatPoints: number): Promise<void> => {
 
 const alive = setInterval(() => {}, 1_000)
 for (let i = 0; i < viewers; i++) watch()
-// Every tracker comes where it is, so that the index of fences has its leaves.
+// // Every tracker comes to its place, so that the index of fences has its leaves.
 for (let i = 0; i < TRACKERS / FRAME_POINTS; ) {
   const frames: Promise<void>[] = []
   for (const end = i + 200; i < end; i++) {

@@ -9,8 +9,8 @@ import { COLUMNS, drawn, readSamples, type Sample, slopeOf, tableOf } from './lo
 /**
  * Runs a whole service for a long time at a steady rate, with viewers and exports, and writes its curve of memory, handles
  * and threads: a line every 10 s into a CSV file; at the end a table, the slopes of the second half, and a picture. Usage:
- * `node dist/bench/soak.js [--minutes 60] [--rate 20000] [--viewers 200] [--exports 2] [--fences 10000] [--every 5]
- * [--csv soak.csv] [--svg soak.svg]`. With `--show soak.csv` it runs nothing and shows what an earlier run wrote.
+ * `node dist/bench/soak.js [--minutes 60] [--rate 20000] [--viewers 200] [--exports 2] [--fences 10000] [--every 5] [--csv
+ * soak.csv] [--svg soak.svg]`. With `--show soak.csv` it runs nothing and shows the output of an earlier run.
  */
 const minutes = option('minutes', 60)
 const rate = option('rate', 20_000)

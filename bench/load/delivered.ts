@@ -8,10 +8,10 @@ export interface DeliveredFigures {
 
 const TIME_NAME = '"recordedAt":"'
 const TIME_LENGTH = '2026-01-01T00:00:00.000Z'.length
-/** The delay of one position in so many is told: to look at each costs the generator more than the service. */
+/** The delay of one in this many positions is reported: looking at each costs the generator more than the service. */
 const DELAY_EVERY = 7
 
-/** What viewers got, and how long after it was recorded. */
+/** Positions that viewers got, and the delay since they were recorded. */
 export class Delivered {
   private readonly delays = new Sampled()
   private positions = 0

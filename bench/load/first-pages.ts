@@ -15,7 +15,7 @@ const hub = (n: number): string => idFrom('bench', 'hub', n % 50)
 const state = (n: number): string => STATES[n % STATES.length]
 const corner = (n: number): [number, number] => [19 + ((n * 37) % 3_900) / 1000, 50 + ((n * 53) % 2_900) / 1000]
 
-/** Questions by what they filter; no two are the same. */
+/** Questions by their filters; no two are the same. */
 const QUESTIONS: { [name: string]: (n: number) => string } = {
   'a day and a state, by priority': (n) =>
     `state=${state(n)}&from=${day(n * 3)}T00:00:00Z&to=${day(n * 3)}T23:59:59Z&sortBy=priority`,
@@ -43,7 +43,7 @@ const summed = (times: number[]) => {
   return { 'median, ms': round(times[times.length >> 1]), 'p99, ms': round(times[Math.floor(times.length * 0.99)]) }
 }
 
-/** Pages that nobody asked for before: one at a time by what they filter, then all kinds at an even pace. */
+/** Pages not requested before: one at a time by their filters, then all kinds at an even pace. */
 export const firstPages = async (service: Service, token: string): Promise<object> => {
   const timed = async (question: string, limit: number): Promise<number> => {
     const askedAt = performance.now()
@@ -60,7 +60,7 @@ export const firstPages = async (service: Service, token: string): Promise<objec
       'CPU of the main thread, ms': round((mainMs(service) - before) / EACH),
     }
   }
-  // Pages of another size are pages of their own.
+  // // Pages of another size are pages of their own.
   const mixed = Object.values(QUESTIONS).flatMap((question) => Array.from({ length: EACH }, (_, n) => question(n)))
   const answers: Promise<number>[] = []
   const begun = performance.now()

@@ -1,7 +1,7 @@
 import { frameOf } from './raw-socket.ts'
 import { seeded } from '../../test/support/random.ts'
 
-/** How the fleet moves: within a box, each tracker on a circle of its own, in steps of about 10 m. */
+/** Movement of the fleet: within a box, each tracker on a circle of its own, in steps of about 10 m. */
 export interface Fleet {
   trackers: number
   west: number
@@ -16,7 +16,7 @@ const STEPS = Math.round((2 * Math.PI * RADIUS_METERS) / STEP_METERS)
 const METERS_PER_DEGREE = 111_195
 
 interface Slot {
-  /** Where the 12 characters `HH:MM:SS.mmm` stand in the frame. */
+  /** Place of the 12 characters `HH:MM:SS.mmm` in the frame. */
   timeAt: number
 }
 
@@ -68,7 +68,7 @@ const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; ln
   return { lat, lng }
 }
 
-/** Round-ish polygons of so many vertices, so large that a place lies in `cover` of them on average. */
+/** Round-ish polygons with this many vertices, so large that a place lies in `cover` of them on average. */
 export const fenceCollection = (fleet: Fleet, fences: number, vertices: number, cover: number): object => {
   const random = seeded(42)
   const scale = Math.cos((((fleet.south + fleet.north) / 2) * Math.PI) / 180)

@@ -7,12 +7,12 @@ import { ask, call, signUp, startService, type Service } from '../../test/suppor
 import { fenceCollection, type Fleet } from './frames.ts'
 import type { LoadPlan, LoadResult } from './generator.ts'
 
-/** What every load drives. */
+/** The fleet of every load. */
 export const FLEET: Fleet = { trackers: 20_000, west: 20, south: 51.5, east: 22, north: 52.9 }
 const COVER = 1.15
 const VERTICES = 50
 
-/** The number behind `--name` on the command line. */
+/** The number after `--name` on the command line. */
 export const option = (name: string, fallback: number): number => {
   const at = process.argv.indexOf(`--${name}`)
   return at < 0 ? fallback : Number(process.argv[at + 1])
@@ -42,7 +42,7 @@ const postPatiently = async (service: Service, key: string, points: readonly obj
   }
 }
 
-/** A fleet's first minute: every id of it is unknown. Answers how long that took, s. */
+/** A fleet's first minute: every id of it is unknown. Answers the time it took, s. */
 const makeFleet = async (service: Service, key: string): Promise<number> => {
   const begun = performance.now()
   const recordedAt = Date.now() - 60_000

@@ -4,7 +4,7 @@ import { cpuSecondsOf } from './process-figures.ts'
 import { frameOf, RawSocket } from './raw-socket.ts'
 import { type Percentiles, Sampled } from './sampled.ts'
 
-/** What the parent process asks for, as JSON in the first argument. */
+/** Plan of the parent process, as JSON in the first argument. */
 export interface LoadPlan {
   port: number
   /** One bearer for all connections, or one for each. */
@@ -21,7 +21,7 @@ export interface LoadPlan {
   pointsPerSecond?: number
   /** Subscribers that look at a part of the fleet each, and the token they use. */
   viewers?: { count: number; intervalMs: number; token: string; viewportShare: number }
-  /** The process whose processor time is told beside what was acknowledged. */
+  /** The process whose processor time is reported beside the acknowledged points. */
   servicePid?: number
 }
 
@@ -32,11 +32,11 @@ export interface LoadResult {
   seconds: number
   ackMs: Percentiles
   liveMs?: Percentiles
-  /** What viewers got a second. */
+  /** Positions that viewers got a second. */
   live?: DeliveredFigures
-  /** Of the service while it was measured, by thread, for each second. */
+  /** Processor time of the service during the measurement, by thread, for each second. */
   cpuShares?: { [thread: string]: number }
-  /** Of one core: near 1 the generator, not the service, is what is measured. */
+  /** Share of one core: near 1 the generator, not the service, is measured. */
   generatorCpuShare: number
   closed: number[]
 }
@@ -51,7 +51,7 @@ interface Line {
   sent: number
   acknowledged: number
   window: number
-  /** `performance.now()` of each frame that is not acknowledged. */
+  /** `performance.now()` of each unacknowledged frame. */
   sentAt: number[]
   /** Time of the last frame, ms: no two frames of a line carry the same. */
   time: number
@@ -203,7 +203,7 @@ const startPaced = (lines: Line[], framesPerSecond: number): (() => void) => {
         full = 0
       }
     }
-    owed = Math.min(owed, framesPerSecond) // a second of standstill is not made up for
+    owed = Math.min(owed, framesPerSecond) // // a second of standstill is not made up for
   }, TICK_MS)
   return () => clearInterval(timer)
 }

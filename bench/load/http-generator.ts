@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { waitedMsOf } from './process-figures.ts'
 
-/** What a process of its own sends: `node http-generator.js '<plan as JSON>'` prints a `HttpResult`. */
+/** Requests of a process of its own: `node http-generator.js '<plan as JSON>'` prints a `HttpResult`. */
 export interface HttpPlan {
   port: number
   token: string
@@ -11,7 +11,7 @@ export interface HttpPlan {
   /** The member that a PATCH gives another text each time; default `name`. */
   member?: string
   connections: number
-  /** Requests a second at an even pace; without it each connection asks again as soon as it is answered. */
+  /** Requests a second at an even pace; without it each connection sends the next one as soon as it is answered. */
   perSecond?: number
   warmupMs: number
   measureMs: number
@@ -19,13 +19,13 @@ export interface HttpPlan {
 
 export interface HttpResult {
   perSecond: number
-  /** ms, from when a request was due; so one that waits for a connection counts in full. */
+  /** ms, from the time when a request was due; so one that waits for a connection counts in full. */
   p50: number
   p99: number
   refused: number
-  /** How late the generator sent what was due while a connection was idle, ms: its own delay, which is in the times too. */
+  /** Delay of the generator for due requests while a connection was idle, ms: its own delay, which is in the times too. */
   lateP99: number
-  /** How long the generator itself waited for a core, ms; what it waited is in the times too. */
+  /** Time for which the generator itself waited for a core, ms; it is in the times too. */
   waitedMs: number
 }
 
@@ -117,7 +117,7 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
 const quantile = (values: number[], share: number): number =>
   values.sort((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN
 
-/** What is due and finds no connection waits for one, and its time runs on; what came due meanwhile is not the generator's delay. */
+/** A due request that finds no connection waits for one, and its time runs on; what falls due then is not the generator's delay. */
 const pace = async (
   perSecond: number,
   begun: number,

@@ -2,24 +2,24 @@ import { IngestClient } from '../../src/cli/ingest-client.ts'
 import { FLEET } from './fresh-service.ts'
 
 export interface Pace {
-  /** Lets go of what was sent to a service that is gone without closing its connections. */
+  /** Drops the frames sent to a service that is gone without closing its connections. */
   without(service: { url: string }): void
-  /** Ends it; answers how many points were acknowledged. */
+  /** Ends it; answers the number of acknowledged points. */
   end(): Promise<number>
 }
 
 export interface Load {
   pointsPerSecond: number
-  /** The fleet that the points are of, by turns. */
+  /** The fleet whose points are sent, by turns. */
   trackers: number
 }
 
 const LINES = 20
 const AGAIN_MS = 100
-/** A frame without an answer for so long is sent through another service. */
+/** Time after which an unanswered frame is sent through another service. */
 const ANSWER_MS = 2_000
 
-/** Devices that last: each sends a frame at its pace, and what a service did not acknowledge through another one. */
+/** Persistent devices: each sends a frame at its pace, and resends unacknowledged ones through another service. */
 export const sendPaced = (services: () => readonly { url: string }[], key: string, load: Load): Pace => {
   let isOver = false
   let acknowledged = 0

@@ -17,7 +17,7 @@ export const startCeiling = async (): Promise<{ port: number; child: ChildProces
 
 export const SHORT_WARMUP_MS = 4_000
 
-/** What drives the service to its limit. */
+/** Plans that drive the service to its limit. */
 export const plans = (
   measureMs: number,
   port: number,
@@ -59,11 +59,11 @@ const lagOf = async (service: Service): Promise<{ consumer: string; seconds: num
   return lags.reduce((worst, lag) => (lag.seconds > worst.seconds ? lag : worst), { consumer: 'none', seconds: 0 })
 }
 
-/** To look costs a few reads of the log for each partition. */
+/** A look costs a few reads of the log for each partition. */
 const LOOK_MS = 200
 const DRAIN_MS_MAX = 300_000
 
-/** Time until every consumer has handled all that was acknowledged, s. */
+/** Time until every consumer has handled all acknowledged points, s. */
 export const drain = async (service: Service): Promise<number> => {
   const begun = performance.now()
   while ((await lagOf(service)).seconds > 0) {
@@ -73,7 +73,7 @@ export const drain = async (service: Service): Promise<number> => {
   return (performance.now() - begun) / 1000
 }
 
-/** Device keys of trackers that are made. */
+/** Device keys of new trackers. */
 export const makeDevices = async (service: Service, token: string, count: number): Promise<string[]> => {
   const keys: string[] = []
   for (let i = 0; i < count; i++)
@@ -99,7 +99,7 @@ export interface Report extends LoadResult {
   storedPointsPerSecond: number
 }
 
-/** Runs a plan, adds what came of it to the rows, and answers it. */
+/** Runs a plan, adds its result to the rows, and answers it. */
 export const report = async (
   rows: { [name: string]: unknown },
   name: string,

@@ -9,7 +9,7 @@ const BULK_CONNECTIONS = 4
 const BULK_REQUESTS = 100
 const WARM_REQUESTS = 20
 
-/** How long each summary takes: asked for the first time, and after a task has changed. */
+/** Time of each summary: at the first request, and after a task has changed. */
 export const summaryTimes = async (service: Service, token: string, taskIds: readonly string[]): Promise<object> => {
   const table: { [name: string]: object } = {}
   let next = 0
@@ -31,7 +31,7 @@ export const summaryTimes = async (service: Service, token: string, taskIds: rea
   return table
 }
 
-/** Tasks that are made by requests of 500. */
+/** Rate of tasks made by requests of 500. */
 export const bulkRate = async (service: Service, token: string): Promise<object> => {
   const flow = (await ask(service, 'GET', '/flows?key=visit', { token })).data[0]
   const hub = (await ask(service, 'GET', '/hubs?limit=1', { token })).data[0]

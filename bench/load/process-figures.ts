@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** Memory of a process in MB: all of it, what no file stands behind, and the files that are mapped. */
+/** Memory of a process in MB: all of it, anonymous memory, and the mapped files. */
 export const memoryOf = (pid: number): { rssMb: number; anonMb: number; fileMb: number } => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const mb = (name: string): number => Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024)
   return { rssMb: mb('VmRSS'), anonMb: mb('RssAnon'), fileMb: mb('RssFile') }
 }
 
-/** How long the main thread of a process has been ready to go on and had no core, in ms. */
+/** Time for which the main thread of a process has been ready to run without a core, in ms. */
 export const waitedMsOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
 
@@ -33,7 +33,7 @@ export const cpuSecondsOf = (pid: number): Map<string, number> => {
 
 const isGone = (error: unknown): boolean => ['ENOENT', 'ESRCH'].includes((error as { code?: string }).code ?? '')
 
-/** How many threads of each name a process has; numbers in names are left out. */
+/** Number of threads of a process by name; numbers in names are left out. */
 export const threadsOf = (pid: number): Map<string, number> =>
   countBy(readdirSync(`/proc/${pid}/task`), (thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8')
@@ -41,7 +41,7 @@ export const threadsOf = (pid: number): Map<string, number> =>
       .replace(/[\d/:-]+/g, '#'),
   )
 
-/** How many open files, sockets and the like a process has, by what they are: sockets, pipes, files by the folder of the data they are in. */
+/** Number of open handles of a process by kind: sockets, pipes, files by their folder of the data. */
 export const handlesOf = (pid: number): Map<string, number> =>
   countBy(readdirSync(`/proc/${pid}/fd`), (handle) => kindOf(readlinkSync(`/proc/${pid}/fd/${handle}`)))
 

@@ -7,16 +7,16 @@ import { driveHttp, startBare } from './drive-http.ts'
 import type { HttpPlan } from './http-generator.ts'
 
 /**
- * Commands and reads by id of the whole service, beside a bare handler of uWebSockets.js that the same generator drives in
- * the same run; then both at half of what they reached and at half of what they have to reach, and reads while people log in.
- * Usage: node dist/bench/load/run-api.js [--seconds 5] [--connections 64]
+ * Commands and reads by id of the whole service, beside a bare handler of uWebSockets.js that the same generator drives
+ * in the same run; then both at half of their maximum and at half of the target, and reads while people log in. Usage:
+ * node dist/bench/load/run-api.js [--seconds 5] [--connections 64]
  */
 const measureMs = option('seconds', 5) * 1000
 const connections = option('connections', 64)
 const VEHICLES = 256
 const WARMUP_MS = 2_000
 
-/** Logs in one after the other until told to stop; answers the median time of a login, ms. */
+/** Logs in one after the other until stopped; answers the median time of a login, ms. */
 const loginsUntil = async (service: Service, body: object, isOver: () => boolean): Promise<number> => {
   const times: number[] = []
   while (!isOver()) {

@@ -6,10 +6,10 @@ import { onFreshService, option } from './fresh-service.ts'
 import { hundredths, makeDevices, plans, report } from './measure-load.ts'
 
 /**
- * Drives the whole service on its embedded engines and then on servers, by the same load in the same run, and prints the
- * ratio. Usage: node dist/bench/load/run-engines.js [--seconds 8] [--fences 1000] [--warmup 10]
- * [--log-url esdb://… --tables-url redis://… --history-url http://…]; without URLs, what the tests have in place of servers.
- * Real servers must be empty: the service that is started makes an installation of its own on them.
+ * Drives the whole service on its embedded engines and then on servers, by the same load in the same run, and prints
+ * the ratio. Usage: node dist/bench/load/run-engines.js [--seconds 8] [--fences 1000] [--warmup 10] [--log-url esdb://…
+ * --tables-url redis://… --history-url http://…]; without URLs, the stand-ins of the tests. Real servers must be empty:
+ * the started service makes an installation of its own on them.
  */
 const measureMs = option('seconds', 8) * 1000
 const fences = option('fences', 1_000)

@@ -13,8 +13,8 @@ import { cpuSecondsOf } from './process-figures.ts'
 import { ORDER_HEADER, orderOf } from '../support/orders.ts'
 
 /**
- * Imports and exports of the whole service: what they cost, how long they keep the event loop, and what ingest and live views
- * notice of them. Usage: node dist/bench/load/run-files.js [--rows 50000] [--seconds 10] [--points 5000] [--rounds 2]
+ * Imports and exports of the whole service: their cost, the time for which they block the event loop, and their effect on
+ * ingest and live views. Usage: node dist/bench/load/run-files.js [--rows 50000] [--seconds 10] [--points 5000] [--rounds 2]
  */
 const rowsCount = option('rows', 50_000)
 const measureMs = option('seconds', 10) * 1000
@@ -77,7 +77,7 @@ const exportOne = async ({ service, token, dataTypeId }: Office, format: string)
   await call(service, 'GET', (path as string).replace('/api/v3', ''))
 }
 
-/** Turns of the event loop that took so long between two moments. */
+/** Long turns of the event loop between two moments. */
 const turnsOf = (file: string, from: number, to: number): number[] =>
   existsSync(file)
     ? readFileSync(file, 'utf8')
@@ -89,7 +89,7 @@ const turnsOf = (file: string, from: number, to: number): number[] =>
 
 const TOLD_AFTER_MS = 500
 
-/** What a piece of work costs the service, by processor time, and how long it kept the event loop. */
+/** Cost of a piece of work for the service, in processor time, and the time for which it blocked the event loop. */
 const measured = async (office: Office, turnsFile: string, work: () => Promise<void>): Promise<object> => {
   const pid = office.service.process.pid as number
   const before = cpuSecondsOf(pid)
@@ -127,7 +127,7 @@ const p99Of = ({ ackMs, liveMs }: LoadResult) => ({
   'seen, p99 ms': round(liveMs?.p99 as number),
 })
 
-/** The same load without and with an import and an export that follow one another as long as it lasts. */
+/** The same load without and with consecutive imports and exports during all of it. */
 const beside = async (office: Office, key: string, file: Buffer): Promise<object> => {
   const alone = p99Of(await generate(planOf(office, key)))
   let isOver = false

@@ -4,15 +4,15 @@ import { FLEET, generate, onFreshService, option, round } from './fresh-service.
 import { makeDevices, plans, report, SHORT_WARMUP_MS, startCeiling } from './measure-load.ts'
 
 /**
- * Drives the whole service from a process of its own and prints what it acknowledges, beside the ceiling of this machine
- * measured in the same run. Usage: node dist/bench/load/run-load.js [--seconds 10] [--fences 10000] [--warmup 30]
+ * Drives the whole service from a process of its own and prints the points acknowledged, beside the ceiling of this
+ * machine in the same run. Usage: node dist/bench/load/run-load.js [--seconds 10] [--fences 10000] [--warmup 30]
  */
 const measureMs = option('seconds', 10) * 1000
 const fences = option('fences', 10_000)
-/** So long that every tracker has gone round once: the index of fences is made where trackers come for the first time. */
+/** Long enough for every tracker to go round once: the index of fences is made where trackers come for the first time. */
 const warmupMs = option('warmup', 30) * 1000
 
-/** From acknowledging a point to seeing it in the history, ms. */
+/** Time from the acknowledgement of a point until it is in the history, ms. */
 const historyDelay = async (service: Service, token: string, key: string): Promise<number> => {
   const recordedAt = new Date().toISOString()
   await ask(service, 'POST', '/location-history/bulk', {
@@ -43,7 +43,7 @@ const main = async (): Promise<void> => {
   const ceiling100 = await generate(bare.frames100)
   const ceiling1 = await generate(bare.frames1)
   ceiling.child.kill('SIGKILL')
-  // On services of their own: after minutes at the limit the history merges for a while, and who looks at the map waits for that.
+  // // On services of their own: after minutes at the limit the history merges for a while, and map requests wait for that.
   await onFreshService(rows, fences, async ({ service, token, key }) => {
     const viewers = { count: 200, intervalMs: 20, token, viewportShare: 0.01 }
     const plan = {

@@ -16,18 +16,18 @@ import { seedRows } from './seed-rows.ts'
 /**
  * Tasks and records of an organization that has very many of them: task commands, pages of the task list (filtered,
  * sorted), filtered records, and a list with a hidden field beside the same list without, beside a bare handler of
- * uWebSockets.js that the same generator drives in the same run.
- * Usage: node dist/bench/load/run-office.js [--rows 1000000] [--seconds 5] [--connections 64] [--counts-only 1]
- *   [--records 0]: as many records as tasks, where it is left out
+ * uWebSockets.js that the same generator drives in the same run. Usage: node dist/bench/load/run-office.js [--rows
+ * 1000000] [--seconds 5] [--connections 64] [--counts-only 1] [--records 0]: as many records as tasks, where it is left
+ * out
  */
 const rows = option('rows', 1_000_000)
 const measureMs = option('seconds', 5) * 1000
 const connections = option('connections', 64)
 const records = option('records', rows)
-/** Summaries, first pages and bulk alone. */
+/** Only summaries, first pages and bulk. */
 const isCountsOnly = option('counts-only', 0) > 0
 const WARMUP_MS = 2_000
-/** Until the compiler has made all of a request's way fast: after 2 s commands are at half of what they come to. */
+/** Until the compiler has optimized the whole path of a request: after 2 s commands are at half of their final rate. */
 const FIRST_WARMUP_MS = 10_000
 const HALF_MS = WARMUP_MS + measureMs
 const PAGES_AIM = 10_000
@@ -132,7 +132,7 @@ const seed = async (data: string): Promise<Office> => {
   return { owner: token, clerk: login.token, dataTypeId: type._id, taskIds }
 }
 
-/** How long these pages take that nobody has asked for before, one at a time. */
+/** Time of pages not requested before, one at a time. */
 const firstTimes = async (service: Service, paths: string[], token: string) => {
   const times: number[] = []
   for (const path of paths) {
@@ -147,21 +147,21 @@ const firstTimes = async (service: Service, paths: string[], token: string) => {
   }
 }
 
-/** How late the latest timer ran since this was asked last. */
+/** Delay of the latest timer since the last call. */
 const loopDelayMs = async (service: Service): Promise<number> => {
   const { text } = await call(service, 'GET', '//metrics')
   return 1_000 * Number(/^waymark_event_loop_delay_seconds\{statistic="max"\} (\S+)/m.exec(text)?.[1])
 }
 
 /**
- * How long answers take at an even pace, beside those of a bare handler at the same: on two cores generator, service, its
- * collector and its column store share them, so what they waited for a core is in the times, as is what the generator was late.
+ * Latencies at an even pace, beside those of a bare handler at the same: on two cores generator, service, its collector
+ * and its column store share them, so their wait for a core is in the times, as is the delay of the generator.
  */
 const atPace = async (service: Service, plan: HttpPlan, perSecond: number, barePort: number) => {
   const bare = await driveHttp({ ...plan, port: barePort, perSecond })
   await settled(service)
   const pid = service.process.pid as number
-  await loopDelayMs(service) // it counts from the last look
+  await loopDelayMs(service) // // it counts from the last call
   const waitedBefore = waitedMsOf(pid)
   const { p50, p99, lateP99, waitedMs, refused } = await driveHttp({ ...plan, perSecond })
   const serviceWaitedMs = waitedMsOf(pid) - waitedBefore
@@ -180,7 +180,7 @@ const atPace = async (service: Service, plan: HttpPlan, perSecond: number, bareP
   return { shown, refused }
 }
 
-/** As much as the service answers, and how long that takes at half of it and at half of the aim. */
+/** The maximal rate of the service, and the latencies at half of it and at half of the target. */
 const mostAndHalf = async (
   service: Service,
   plan: HttpPlan,

@@ -8,9 +8,9 @@ import { driveHttp } from './drive-http.ts'
 import { option, round } from './fresh-service.ts'
 
 /**
- * Lists of one organization's trackers by hub, sorted by name, with their total, of the whole service on Redis and on LMDB in the same run; and
- * what Redis holds for each table.
- * Usage: node dist/bench/load/run-tables.js [--trackers 100000] [--hubs 50] [--seconds 5] [--per-second 50]
+ * Lists of one organization's trackers by hub, sorted by name, with their total, of the whole service on Redis and on
+ * LMDB in the same run; and Redis' memory for each table. Usage: node dist/bench/load/run-tables.js [--trackers 100000]
+ * [--hubs 50] [--seconds 5] [--per-second 50]
  */
 const TRACKERS = option('trackers', 100_000)
 const HUBS = option('hubs', 50)
@@ -20,7 +20,7 @@ const CONNECTIONS = 16
 const WARMUP_MS = 2_000
 const BATCH = 2_500
 
-/** Makes the trackers, each with a first point, through a gateway of each hub. Answers the hubs and how long it took, s. */
+/** Makes the trackers, each with a first point, through a gateway of each hub. Answers the hubs and the time it took, s. */
 const makeTrackers = async (service: Service, token: string): Promise<{ hubIds: string[]; seconds: number }> => {
   const hubIds: string[] = []
   const begun = performance.now()
@@ -73,7 +73,7 @@ const measure = async (tables: string): Promise<{ [name: string]: number }> => {
   }
 }
 
-/** Bytes of each table, by what Redis says of its keys. */
+/** Bytes of each table, from Redis' figures for its keys. */
 const memoryOf = async (url: string): Promise<{ [table: string]: number }> => {
   const client = createClient({ url })
   await client.connect()

@@ -5,10 +5,10 @@ export interface Percentiles {
   max: number
 }
 
-/** At most so many values are kept, one for each of the same number of values: an hour's run would not fit memory. */
+/** Maximum of kept values, each one out of the same number of values: an hour's run would not fit memory. */
 const SAMPLES_MAX = 1_000_000
 
-/** Values whose percentiles are told. */
+/** Values whose percentiles are reported. */
 export class Sampled {
   private values: number[] = []
   private every = 1

@@ -6,9 +6,9 @@ import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { ResourceData } from '../../src/kit/commands/declared-event.ts'
 import { idFrom } from '../../src/kit/commands/ids.ts'
 
-/** One resource that a service made, and how the others differ from it. */
+/** One resource made by a service, and the values in which the others differ from it. */
 export interface Pattern {
-  /** Of the resource: `task-<id>`. */
+  /** Stream of the resource: `task-<id>`. */
   stream: string
   rows: number
   /** Values of the n-th that differ from the pattern's. */

@@ -10,9 +10,9 @@ import { cpuSecondsOf } from './process-figures.ts'
 
 /**
  * Two whole processes on the same servers: one of them is killed, frozen or asked to end, and then started beside the
- * other. Prints when each phase of the other's taking over had ended, in ms from the fault.
- * Usage: node dist/bench/load/takeover.js [--trackers 100000] [--fences 10000] [--partitions 16] [--pps 2000] [--rounds 1]
- *   [--only SIGTERM]
+ * other. Prints the end of each phase of the other's takeover, in ms from the fault. Usage: node
+ * dist/bench/load/takeover.js [--trackers 100000] [--fences 10000] [--partitions 16] [--pps 2000] [--rounds 1] [--only
+ * SIGTERM]
  */
 const trackers = option('trackers', 100_000)
 const fences = option('fences', 10_000)
@@ -24,7 +24,7 @@ const FAULTS = (['SIGKILL', 'SIGSTOP', 'SIGTERM'] as const).filter(
   (fault) => !process.argv.includes('--only') || process.argv.includes(fault),
 )
 
-/** Logged by whoever takes over. */
+/** Logged by the process that takes over. */
 const NO_SIGN = 'gives no sign of life'
 
 const PROBES = 64
@@ -33,7 +33,7 @@ const COVER = 1.15
 
 type Phases = { [phase: string]: number }
 
-/** What the survivor's log says, with the time of each line. */
+/** Lines of the survivor's log, with the time of each. */
 const lineSince = (
   service: Service,
   atMs: number,
@@ -88,7 +88,7 @@ const post = async (service: Service, key: string, points: readonly object[]): P
 
 const LAGGING = /^waymark_consumer_lag_events\{consumer="([^"]*)"[^}]*\} (\d+)/gm
 
-/** Consumers of the partitions that the service owns and that are further behind than what a second brings. */
+/** Consumers of the service's partitions that are further behind than the entries of a second. */
 const behind = async (service: Service): Promise<string[]> => {
   const { text } = await call(service, 'GET', '//metrics')
   return [...text.matchAll(LAGGING)].filter(([, , events]) => Number(events) > 20).map(([, consumer]) => consumer)
@@ -122,7 +122,7 @@ const probePoints = (): { recordedAt: number }[] => {
 
 interface Access {
   fleet: Organization
-  /** An organization of few trackers, whose positions are all looked at again and again. */
+  /** An organization of few trackers, whose positions are all read again and again. */
   probes: Organization
 }
 
@@ -147,7 +147,7 @@ const measured = async (survivor: Service, access: Access, atMs: number): Promis
   }
 }
 
-/** How long each consumer took to have all parts that it got. */
+/** Time of each consumer until it had all of its parts. */
 const took = ({ msOf }: { [name: string]: unknown }): Phases =>
   Object.fromEntries(Object.entries(msOf as Phases).map(([consumer, ms]) => [`${consumer} taken in`, ms]))
 
@@ -156,7 +156,7 @@ const cpuMsOf = ({ process: { pid } }: Service): number =>
 
 const rest = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms))
 
-/** Both have a share, and neither is behind. Tells of each that one held the other to be dead, though it ran. */
+/** Waits until both have a share and neither is behind. Reports each that took the other, still running, for dead. */
 const settled = async (services: readonly Service[]): Promise<void> => {
   await rest(3_000)
   const fromMs = Date.now()

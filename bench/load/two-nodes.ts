@@ -9,20 +9,20 @@ import { FLEET, option } from './fresh-service.ts'
 import { Sampled } from './sampled.ts'
 
 /**
- * Two whole processes on the same servers, a dashboard at each, and devices at each: prints how long after it was recorded
- * a position is heard at the process that took it and, in the same run, at the other one.
- * Usage: node dist/bench/load/two-nodes.js [--seconds 30] [--trackers 64] [--pps 100] [--partitions 16]
+ * Two whole processes on the same servers, a dashboard at each, and devices at each: prints the time from the recording
+ * of a position until it is received at the process that took it and, in the same run, at the other one. Usage: node
+ * dist/bench/load/two-nodes.js [--seconds 30] [--trackers 64] [--pps 100] [--partitions 16]
  */
 const seconds = option('seconds', 30)
 const trackers = option('trackers', 64)
 const pointsPerSecond = option('pps', 100)
 const partitions = option('partitions', 16)
 
-/** Shortest time between two messages to a dashboard, as the live view takes it. */
+/** Shortest time between two messages to a dashboard, as the live view accepts it. */
 const INTERVAL_MS = 20
 const WARMUP_MS = 5_000
 
-/** A device sends its points through one process; which one, its name says. */
+/** A device sends its points through one process, which its name tells. */
 const nameOf = (door: number, tracker: number): string => `door-${door}-${tracker}`
 
 const pointOf = (door: number, tracker: number): { externalId: string; recordedAt: number } => {
@@ -31,7 +31,7 @@ const pointOf = (door: number, tracker: number): { externalId: string; recordedA
   return { externalId: nameOf(door, tracker), recordedAt, ...{ lat, lng: FLEET.west + tracker / trackers } }
 }
 
-/** Sends a point of one tracker after the other at its pace until it is over; answers how many were acknowledged. */
+/** Sends a point of one tracker after the other at its pace until it is over; answers the number acknowledged. */
 const sendThrough = async (service: Service, door: number, key: string, isOver: () => boolean): Promise<number> => {
   const client = await IngestClient.connect(service.url, key)
   const everyMs = 2_000 / pointsPerSecond // half of them go through each process

@@ -23,7 +23,7 @@ interface OfficeServices {
 const AT = '2026-01-01T00:00:00.000Z'
 const APPENDS_AT_ONCE = 500
 
-/** What one organization of the bench has; its ids follow from its name. */
+/** Ids of one organization of the bench, derived from its name. */
 export const officeOf = (name: string) => {
   const id = (what: string, n = 0): string => idFrom('bench', name, what, n)
   return {
@@ -53,7 +53,7 @@ const appendOne = (
   return log.append(stream, [{ id, type, data: encodeJson(data), isJson: true, metadata: { organizationId } }], 'none')
 }
 
-/** An organization with two flows and hubs, one data type, one user who may do everything. */
+/** An organization with two flows and hubs, one data type, one user with all permissions. */
 export const found = async (services: OfficeServices, office: Office): Promise<void> => {
   const { organizationId, userId, dataTypeId, id } = office
   const flow = {

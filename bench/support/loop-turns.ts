@@ -2,9 +2,9 @@ import { closeSync, openSync, readSync, writeFileSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 
 /**
- * Preloaded into a service (`--import`): tells in the file `$LOOP_TURNS.<pid>` which turns of the event loop kept it for long, by
- * processor time of the main thread, so that what else runs on the machine changes nothing. A line is when the turn ended, ms
- * since the epoch, and how long it took, ms.
+ * Preloaded into a service (`--import`): writes to the file `$LOOP_TURNS.<pid>` the turns of the event loop that
+ * blocked it for long, by processor time of the main thread, so that other load on the machine changes nothing. A line
+ * is the end of the turn, ms since the epoch, and its length, ms.
  */
 const TOLD_FROM_MS = 5
 const EVERY_MS = 1

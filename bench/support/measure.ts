@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** CPU time since then: what else the machine does counts less. */
+/** CPU time since then: other load on the machine counts less. */
 export const cpuMs = (begun: NodeJS.CpuUsage): number => {
   const { user, system } = process.cpuUsage(begun)
   return (user + system) / 1000

@@ -27,8 +27,8 @@ export const flagsOf = ({ log, tables, history }: EngineUrls): string[] => [
 ]
 
 /**
- * The servers that are named, and for the rest what the tests have in place of them: the double of EventStoreDB, a real
- * `redis-server`, and ClickHouse's HTTP interface over the engine in process, each a process of its own.
+ * The named servers, and for the rest the stand-ins of the tests: the double of EventStoreDB, a real `redis-server`,
+ * and ClickHouse's HTTP interface over the engine in process, each a process of its own.
  */
 export const openServers = async (folder: string, given: Partial<EngineUrls>): Promise<Servers> => {
   const children: ChildProcess[] = []
