@@ -33,7 +33,7 @@ export type { App } from './roles/service.ts'
 export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>
 
 /**
- * Opens the engines that the configuration names and the service on top of them.
+ * Opens the engines of the configuration and the service on top of them.
  * @throws Error with one sentence for an engine that cannot be opened or a port that is taken.
  */
 export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {}): Promise<App> => {
@@ -57,7 +57,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const facts = { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }
     const tables = kept(await openTables(config, clock))
-    // Before a log that begins anew is marked as the one of these tables.
+    // // Before a new log is marked as the one of these tables.
     await assertLogReaches(log, tables, (await readLogOrigin(log))?.partitions ?? config.partitions)
     const origin = await openLogOrigin(log, facts, () => ids.next())
     const history = kept(await openHistory(config))

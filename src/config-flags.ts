@@ -136,7 +136,7 @@ const readFlags = (args: readonly string[]): { [flag: string]: string | boolean 
   }
 }
 
-/** What flags and environment say, each by its kind. @throws ConfigError for a flag that there is not */
+/** Values of flags and environment, each by its kind. @throws ConfigError for an unknown flag */
 export const flagReader = (args: readonly string[], environment: NodeJS.ProcessEnv) => {
   const flags = readFlags(args)
   const given = (name: string): string | undefined => {

@@ -1,8 +1,8 @@
 import { bytesOf } from './config-values.ts'
 
-/** A limit of what one organization may have. */
+/** A limit on one kind of thing of an organization. */
 interface Limit {
-  /** What `limits` and `uses` of the organization call it. */
+  /** Its name in the organization's `limits` and `uses`. */
   name: string
   flag: string
   default: string

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
 import { DEVICE_PROTOCOLS, type DeviceProtocol } from './devices/stream.ts'
 
-/** A flag or variable that cannot be used; ends the process with exit code 2. */
+/** An unusable flag or variable; ends the process with exit code 2. */
 export class ConfigError extends Error {}
 
 const UNITS: { [unit: string]: number } = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -16,7 +16,7 @@ export const durationMs = (flag: string, text: string): number => {
 
 const BYTES: { [unit: string]: number } = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
 
-/** `512KiB`, `20MiB`, `2GiB`; at most 5 GiB, unless told otherwise. */
+/** `512KiB`, `20MiB`, `2GiB`; at most 5 GiB by default. */
 export const bytesOf = (flag: string, text: string, mostGiB = 5): number => {
   const match = /^(\d{1,10})(B|KiB|MiB|GiB)$/.exec(text.trim())
   const bytes = match === null ? 0 : Number(match[1]) * BYTES[match[2]]
@@ -29,7 +29,7 @@ export const atLeast = (name: string, value: number, least: number, shown: strin
   throw new ConfigError(`--${name} must be ${shown} or more`)
 }
 
-/** A range of addresses as a CIDR; one address alone is a range of one. */
+/** A range of addresses as a CIDR; a single address is a range of one. */
 export const cidrOf = (name: string, text: string): string => {
   const [address, bits, ...more] = text.split('/')
   const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] as number
@@ -108,7 +108,7 @@ export const publicUrlOf = (text: string | undefined): string | undefined => {
   throw new ConfigError(`--public-url must be an address such as https://map.example.com, not "${text}"`)
 }
 
-/** The address of a server that is called; secrets have no place in it. */
+/** The address of a server to call; it must not hold secrets. */
 export const serverUrlOf = (flag: string, text: string | undefined): string | undefined => {
   if (text === undefined) return undefined
   const isUrl = /^https?:\/\//.test(text) && URL.canParse(text) && !/[?#@]/.test(text)
@@ -127,7 +127,7 @@ export const mapStyleOf = (text: string | undefined): string | undefined => {
   throw new ConfigError(`--map-style must be an address such as https://tiles.example.com/style.json, not "${text}"`)
 }
 
-/** They become part of a header: nothing but origins may. */
+/** They become part of a header: only origins may. */
 export const mapOriginOf = (text: string): string => {
   if (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text) return text
   throw new ConfigError(`--map-origins must be origins such as https://tiles.example.com, not "${text}"`)
@@ -137,7 +137,7 @@ export const mapOriginOf = (text: string): string => {
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 
-/** A variable, or what the file holds that the same name with _FILE names. */
+/** A variable, or the content of the file that the same name with _FILE names. */
 export const fromEnvironment = (variable: string, environment: NodeJS.ProcessEnv): string | undefined => {
   const file = environment[`${variable}_FILE`]
   if (file === undefined) return environment[variable]

@@ -38,7 +38,7 @@ export interface Config {
   partitions: number
   roles: readonly Role[]
   demo: boolean
-  /** The page and the log show the demo's login although others than this machine reach them. */
+  /** The page and the log show the demo's login although other machines reach them. */
   demoLoginPublic: boolean
   signup: 'open' | 'first' | 'closed'
   signupsPerAddress: number
@@ -63,13 +63,13 @@ export interface Config {
   /** `file:<folder>`, `smtp://…` or `smtps://…`; may hold a password. */
   smtpUrl: string
   mailFrom: string
-  /** What links in mails begin with, without a slash at the end; undefined: the address that it listens on. */
+  /** Prefix of links in mails, without a slash at the end; undefined: the address that it listens on. */
   publicUrl: string | undefined
   /** Requests a second; undefined: no limit. */
   rateLimitToken: number | undefined
   rateLimitOrg: number | undefined
   rateLimitAddress: number | undefined
-  /** What one organization may have, by the names of `LIMITS`. */
+  /** Limits of one organization, by the names of `LIMITS`. */
   limits: Limits
   fileBytesMax: number
   importBytesMax: number
@@ -85,16 +85,16 @@ export interface Config {
   webhookScheduleMs: readonly number[]
   /** Ports for hardware trackers. */
   devices: readonly { protocol: DeviceProtocol; port: number }[]
-  /** The ingest key that they come under. */
+  /** The ingest key of their points. */
   devicesKey: string | undefined
   devicesAllow: readonly string[]
   /** URL of a broker; may hold a password. */
   mqttUrl: string | undefined
-  /** The ingest key that points of the broker come under. */
+  /** The ingest key of the broker's points. */
   mqttKey: string | undefined
 }
 
-/** @throws ConfigError naming the flag or variable and what was expected. */
+/** @throws ConfigError naming the flag or variable and the expected value. */
 export const readConfig = (args: readonly string[], environment: NodeJS.ProcessEnv = process.env): Config => {
   const read = flagReader(args, environment)
   const dataPath = resolve(read.text('data'))

@@ -1,11 +1,11 @@
 import { ConfigError } from './config-values.ts'
 
-/** The engines that a URL chooses, by the flag that takes it. */
+/** The engines that a URL selects, by the flag that takes it. */
 export type EngineFlag = 'log' | 'tables' | 'history' | 'files'
 
 interface Kind {
   scheme: RegExp
-  /** What stands in for the scheme, so that Node's parser reads the rest as it reads a web address. */
+  /** Replaces the scheme, so that Node's parser reads the rest like a web address. */
   expected: string
 }
 
@@ -16,13 +16,13 @@ const KINDS: { [Flag in EngineFlag]: Kind } = {
   files: { scheme: /^(file:|s3:\/\/)/, expected: 'file:<folder> or s3://bucket/prefix' },
 }
 
-/** A URL as it may be shown: what stands before the host and in secret parameters is left out, also where it cannot be parsed. */
+/** A URL as it may be shown: credentials before the host and secret parameters are left out, also where it cannot be parsed. */
 export const shownUrl = (url: string): string =>
   url.replace(/\/\/.*@/, '//***@').replace(/([?&][^=&]*(?:password|secret|token|key)[^=&]*=)[^&]*/gi, '$1***')
 
 /**
- * The URL of an engine, if the flag has an engine for it and it can be one.
- * @throws ConfigError naming the flag and what was expected, without the password in it
+ * The URL of an engine, if the flag has an engine for it and it is valid.
+ * @throws ConfigError naming the flag and the expected value, without the password in it
  */
 export const engineUrlOf = (flag: EngineFlag, url: string): string => {
   const { scheme, expected } = KINDS[flag]

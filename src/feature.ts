@@ -40,7 +40,7 @@ export interface FeatureServices extends Services {
   processes: ProcessRunner
   origin: LogOrigin
   owners: Owners
-  /** This process. */
+  /** Life of this process. */
   life: Life
   caller: HttpCaller
   mailer: Mailer
@@ -50,11 +50,11 @@ export interface FeatureServices extends Services {
   actions: Actions
   settle: Settle
   metrics: Metrics
-  /** Beginning of links in mails. */
+  /** Prefix of links in mails. */
   publicUrl: string
   /** Points that a back-test reads for one answer; more make it a job. */
   backtestPointsMax?: number
-  /** Whether geofences are there for the caller. */
+  /** Whether the caller is in the rollout of geofences. */
   inRollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
 }
 
@@ -64,7 +64,7 @@ export interface ApiServices extends FeatureServices {
   holders: readonly FileHolders[]
   /** `audited` of every feature. */
   audited: { readonly [plural: string]: ShownInAudit | undefined }
-  /** Closes the part with the role; the last one first. */
+  /** Closes the part together with the role; the last one first. */
   kept<Part extends { close(): Promise<void> | void }>(part: Part): Part
 }
 
@@ -86,8 +86,8 @@ export interface ProcessServices {
 }
 
 /**
- * A feature, as the rest of the product sees it. `product.ts` lists the features and roles walk the list, so that adding
- * one is a folder and a line.
+ * A feature, for the rest of the product. `product.ts` lists the features and roles walk the list, so that adding one
+ * is a folder and a line.
  */
 export interface Feature {
   /** Declared resources. Their tables are kept by the directory, unless a projection of the feature keeps them. */
@@ -99,15 +99,15 @@ export interface Feature {
   routes?(services: ApiServices): readonly Route[] | Promise<readonly Route[]>
   /** Records that files are attached to. */
   attachments?(services: FeatureServices, uploads: Uploads): FileHolders
-  /** Files that it names; what nobody names is swept. */
+  /** Files that it names; unnamed ones are swept. */
   fileOwners?(services: ResourceServices): FileOwner[]
   /** Values of its records as the audit log shows them, by the plural of the resource. */
   audited?: { readonly [plural: string]: ShownInAudit }
   /** Work that one process does for the whole service. */
   jobs?(services: JobServices): readonly Owned[]
-  /** How the jobs that customers ask for are done; one runner does those of all features. */
+  /** The work of customers' jobs; one runner does those of all features. */
   works?(services: FeatureServices): readonly JobWork[]
-  /** The same jobs, as the live channel `job` shows them. */
+  /** The same jobs, for the live channel `job`. */
   jobViews?: readonly JobView[]
   /** Samples for a new organization. */
   samples?(services: ResourceServices): SampleMaker

@@ -4,5 +4,5 @@ import { makeForOwnerOnly } from './engines/file-modes.ts'
 
 makeForOwnerOnly()
 process.exitCode = await run(process.argv.slice(2))
-// What a start that failed had already begun would go on asking engines that are closed.
+// // The remains of a failed start would go on calling closed engines.
 if (process.exitCode !== 0) process.exit()

@@ -17,10 +17,10 @@ import type { TableStore } from './engines/table-store.ts'
 import type { Clock } from './kernel/clock.ts'
 import { Failure } from './kernel/errors.ts'
 
-/** Stands in a data folder while a backup is restored into it. */
+/** Marks a data folder while a backup is restored into it. */
 export const RESTORING = 'restoring'
 
-/** Makes the data folder where it is missing, for its owner alone. @throws Error with one sentence */
+/** Creates a missing data folder, for its owner alone. @throws Error with one sentence */
 export const makeDataFolder = (path: string): void => {
   try {
     makeAll(resolve(path))
@@ -29,7 +29,7 @@ export const makeDataFolder = (path: string): void => {
   }
 }
 
-/** One by one: where nothing can be made although the parent is there (below /proc), Node's own recursion never ends. */
+/** One by one: where nothing can be made although the parent exists (below /proc), Node's recursion never ends. */
 const makeAll = (path: string): void => {
   if (existsSync(path)) return void readdirSync(path)
   makeAll(dirname(path))
@@ -39,7 +39,7 @@ const makeAll = (path: string): void => {
 type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
 
 /**
- * Each is opened by its URL. Drivers that are large, and engines that are chosen, are loaded when they are needed.
+ * Each is opened by its URL. Large drivers, and the chosen engines, are loaded on demand.
  * @throws Error with one sentence, without the password in the URL
  */
 export const openLog = async (urls: Urls, clock: Clock, newId: () => string): Promise<EventLog> => {
@@ -57,7 +57,7 @@ export const openLog = async (urls: Urls, clock: Clock, newId: () => string): Pr
   }
 }
 
-/** The log as its engine has it, without what it carries where it was copied. */
+/** The log of its engine, without the wrapper of a copied log. */
 export const openOwnLog = ({ logUrl, dataPath }: Urls, clock: Clock, newId: () => string): Promise<EventLog> =>
   logUrl === 'lmdb:'
     ? openLmdbEventLog({ path: join(dataPath, 'log'), clock })
@@ -74,7 +74,7 @@ export const openTables = ({ tablesUrl, dataPath }: Urls, clock: Clock): Promise
         return openRedisTables({ url: tablesUrl })
       })
 
-/** @throws Error also for one that another history is being copied into. */
+/** @throws Error also for one into which another history is being copied. */
 export const openHistory = async (urls: Urls): Promise<HistoryStore> => {
   const history = await openOwnHistory(urls)
   try {
@@ -89,7 +89,7 @@ export const openHistory = async (urls: Urls): Promise<HistoryStore> => {
   }
 }
 
-/** The history as its engine has it, whole or not. */
+/** The history of its engine, whole or not. */
 export const openOwnHistory = async ({ historyUrl, dataPath }: Urls): Promise<HistoryStore> => {
   if (historyUrl !== 'chdb:')
     return named('history', historyUrl, async () => {

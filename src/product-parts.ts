@@ -39,7 +39,7 @@ export const processesOf = (services: ResourceServices, deletedRecords: DeletedR
   return [...FEATURES.flatMap((feature) => feature.processes?.(parts) ?? []), giveWay(services)]
 }
 
-/** What automations can do, by `automationType`. */
+/** Actions of automations, by `automationType`. */
 export const actionsOf = (given: NotificationServices): Actions => {
   const services = { ...given, tables: sharedReads(given.tables) }
   return Object.assign({}, ...FEATURES.map((feature) => feature.actions?.(services)))
