@@ -196,7 +196,7 @@ for (const [name, kind] of Object.entries(KINDS)) {
   await (await openDispatcher()).close()
   await automate(services, office, name, kind.details(office))
   await rest()
-  await project() // // it has the whole log: the automation is listed
+  await project() // it has the whole log: the automation is listed
   if (!withProjections) await rest()
   const warm = Math.ceil(count / 2)
   await plain(aside, kind, 0, warm)

@@ -81,7 +81,7 @@ const main = async (): Promise<void> => {
   try {
     const login = await signUp(service)
     for (const trackers of FLEETS) {
-      // // As small as in the design's own figures: software draws the rest, which tells nothing about a graphics card.
+      // As small as in the design's own figures: software draws the rest, which tells nothing about a graphics card.
       const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...SOFTWARE_WEBGL] })
       const page = await browser.newPage({ viewport: { width: 800, height: 300 }, locale: 'en-GB' })
       rows.push(await measure(page, service.url, trackers, login))

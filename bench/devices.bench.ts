@@ -72,7 +72,7 @@ const loggedIn = (port: number, i: number): Promise<Socket> =>
 
 const connections = async (service: Service, port: number): Promise<void> => {
   const pid = service.process.pid as number
-  // // Their trackers exist before, so that the memory is that of the connections.
+  // Their trackers exist before, so that the memory is that of the connections.
   const devices: Socket[] = []
   const connectAll = async (): Promise<void> => {
     for (let from = 0; from < CONNECTIONS; from += LOGINS_AT_ONCE)

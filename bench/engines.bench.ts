@@ -85,7 +85,7 @@ const measureLog = async (log: EventLog): Promise<Figures> => {
     await append(PARTITIONS, data)
     return 1
   })
-  // // Enough to follow for a while, whatever the appends gave.
+  // Enough to follow for a while, whatever the appends gave.
   for (let i = 0; i < 100; i++) await all(data)
   const begun = performance.now()
   let points = 0

@@ -259,7 +259,7 @@ const drive = async (count: number, beatPoints: number): Promise<void> => {
 
 const alive = setInterval(() => {}, 1_000)
 for (let i = 0; i < viewers; i++) watch()
-// // Every tracker comes to its place, so that the index of fences has its leaves.
+// Every tracker comes to its place, so that the index of fences has its leaves.
 for (let i = 0; i < TRACKERS / FRAME_POINTS; ) {
   const frames: Promise<void>[] = []
   for (const end = i + 200; i < end; i++) {

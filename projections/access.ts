@@ -112,7 +112,7 @@ const applyUser = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const id = idOfStream(event.stream)
   if (event.type === USER.deleted) {
     rows.delete(ACCESS_USERS.name, organizationId, id)
-    // // Without a user no token counts; an erased one leaves no revocations in the log either.
+    // Without a user no token counts; an erased one leaves no revocations in the log either.
     const revoked = await rows.findBy(REVOCATIONS.name, organizationId, 'userId', id)
     for (const { id: jti } of revoked) rows.delete(REVOCATIONS.name, organizationId, jti)
     return

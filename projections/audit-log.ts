@@ -58,13 +58,13 @@ export const auditFollower = (services: AuditServices): Follower => {
     handle: async ({ events, caughtUp }, signal) => {
       buffer.clear()
       for (const event of events) buffer.add({ revision: event.revision, event }, 0)
-      // // Readers of the audit log wait for the checkpoint, also where an event makes no row.
+      // Readers of the audit log wait for the checkpoint, also where an event makes no row.
       if (buffer.rows === 0) return caughtUp && events.length > 0 ? [] : undefined
       const leftMs = insertedAtMs + GATHER_MS - clock.monotonic()
       if (caughtUp && leftMs > 0) await pause(clock, leftMs, signal)
       if (signal.aborted) return undefined
       const token = `audit:${life}:${events[0].position}-${events.at(-1)?.position}`
-      // // Made and inserted in one turn of the erasures: no row that they remove is on its way here.
+      // Made and inserted in one turn of the erasures: no row that they remove is on its way here.
       await erasures.beside(async () => {
         for (const { table, block } of await buffer.blocks()) await history.insert(table, block, token)
       })

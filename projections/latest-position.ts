@@ -71,12 +71,12 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   async load(partition: number): Promise<number> {
-    // // Commits of other partitions tell nothing about this one.
+    // Commits of other partitions tell nothing about this one.
     if (this.partitions.has(partition)) await this.lastCommit
     const { tables } = this.options
     for (const table of [LATEST_POSITIONS, LATEST_TRACKERS]) await tables.declare(table)
     const checkpoint = await OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition))
-    // // State stored before trackers were kept is started over.
+    // State stored before trackers were kept is started over.
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
     const known = { points: new Map(), absent: new Set<string>(), indexed: new Set<string>(), changed: new Map() }
@@ -179,7 +179,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       state.changed.set(trackerId, organizationId)
     }
     state.at = entry.revision
-    // // A caller waits until a deleted tracker is forgotten.
+    // A caller waits until a deleted tracker is forgotten.
     if (entry.kind === 'trackerDeleted') this.commitNow()
     else this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
   }

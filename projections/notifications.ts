@@ -38,7 +38,7 @@ export const notifications: Projection = {
 
 const made = async (data: NotificationMade, rows: Rows): Promise<void> => {
   const { organizationId, userId, notificationId, at: firstAt } = data
-  // // A repeated event must not make it unread again.
+  // A repeated event must not make it unread again.
   if ((await rows.get(NOTIFICATIONS.name, organizationId, notificationId)) !== undefined) return
   rows.put(NOTIFICATIONS.name, organizationId, notificationId, notificationRow(data))
   const known = await rows.get<NotifiedUserRow>(NOTIFIED_USERS.name, NO_ORGANIZATION, userId)

@@ -102,7 +102,7 @@ export class PointSteps {
     const first = await firstPointAt(history)
     if (first === undefined) return undefined
     const begun = { number: (state?.number ?? 0) + 1, through: stepOf(first), gapMs }
-    // // Readers that see the new state sum points. Marks stay: their points may not be there yet.
+    // Readers that see the new state sum points. Marks stay: their points may not be there yet.
     await noteStepState(history, begun)
     await emptySteps(history)
     return begun
@@ -136,7 +136,7 @@ export class PointSteps {
     if (ranges.length === 0) return undefined
     const next = { ...state, number: state.number + 1 }
     await noteStepState(history, next)
-    // // Later steps are not rolled up yet; their marks mean nothing.
+    // Later steps are not rolled up yet; their marks mean nothing.
     const rolled = ranges.filter(({ from }) => from < state.through)
     const cut = rolled.map((range) => ({ ...range, to: Math.min(range.to, state.through) }))
     if (cut.length > 0) await rollUpLate(history, cut, next, this.services.pointsMax)

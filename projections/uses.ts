@@ -77,14 +77,14 @@ const files = async (event: RecordedEvent, rows: Rows): Promise<void> => {
   const isDeleted = event.type === eventTypes(noun).deleted
   const named = isDeleted ? [] : storedFiles(values)
   if (named.length === 0) {
-    // // Most tasks and records never have a file: their own row is only looked up where some record has one.
+    // Most tasks and records never have a file: their own row is only looked up where some record has one.
     const uses = await rows.get<UsesRow>(USES.name, organizationId, organizationId)
     if ((uses?.withFiles ?? 0) === 0) return
   }
   const before = await rows.get<UseOfOne>(USES_OF_ONE.name, organizationId, event.stream)
   const use = { organizationId, event, sum: 'filesBytes', before } as const
   if (noun !== ADDON || isDeleted) return count(rows, use, bytesOf(named))
-  // // Every version of an add-on stays for as long as the add-on does.
+  // Every version of an add-on stays for as long as the add-on does.
   await count(rows, use, (before?.amount ?? 0) + newBytes(values, before?.named), values)
 }
 

@@ -57,7 +57,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const tokenKeys = kept(await openTokenKeys({ keyring, clock, logger }, config.tokenTtlMs))
     const facts = { partitions: config.partitions, keyringFingerprint: keyring.fingerprint }
     const tables = kept(await openTables(config, clock))
-    // // Before a new log is marked as the one of these tables.
+    // Before a new log is marked as the one of these tables.
     await assertLogReaches(log, tables, (await readLogOrigin(log))?.partitions ?? config.partitions)
     const origin = await openLogOrigin(log, facts, () => ids.next())
     const history = kept(await openHistory(config))

@@ -60,7 +60,7 @@ export const firstPages = async (service: Service, token: string): Promise<objec
       'CPU of the main thread, ms': round((mainMs(service) - before) / EACH),
     }
   }
-  // // Pages of another size are pages of their own.
+  // Pages of another size are pages of their own.
   const mixed = Object.values(QUESTIONS).flatMap((question) => Array.from({ length: EACH }, (_, n) => question(n)))
   const answers: Promise<number>[] = []
   const begun = performance.now()

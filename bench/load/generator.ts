@@ -203,7 +203,7 @@ const startPaced = (lines: Line[], framesPerSecond: number): (() => void) => {
         full = 0
       }
     }
-    owed = Math.min(owed, framesPerSecond) // // a second of standstill is not made up for
+    owed = Math.min(owed, framesPerSecond) // a second of standstill is not made up for
   }, TICK_MS)
   return () => clearInterval(timer)
 }

@@ -117,7 +117,7 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
 const quantile = (values: number[], share: number): number =>
   values.sort((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN
 
-/** A due request that finds no connection waits for one, and its time runs on; what falls due then is not the generator's delay. */
+/** A due request that finds no connection waits for one, and its time runs on; requests due then are not the generator's delay. */
 const pace = async (
   perSecond: number,
   begun: number,

@@ -43,7 +43,7 @@ const main = async (): Promise<void> => {
   const ceiling100 = await generate(bare.frames100)
   const ceiling1 = await generate(bare.frames1)
   ceiling.child.kill('SIGKILL')
-  // // On services of their own: after minutes at the limit the history merges for a while, and map requests wait for that.
+  // On services of their own: after minutes at the limit the history merges for a while, and map requests wait for that.
   await onFreshService(rows, fences, async ({ service, token, key }) => {
     const viewers = { count: 200, intervalMs: 20, token, viewportShare: 0.01 }
     const plan = {

@@ -161,7 +161,7 @@ const atPace = async (service: Service, plan: HttpPlan, perSecond: number, bareP
   const bare = await driveHttp({ ...plan, port: barePort, perSecond })
   await settled(service)
   const pid = service.process.pid as number
-  await loopDelayMs(service) // // it counts from the last call
+  await loopDelayMs(service) // it counts from the last call
   const waitedBefore = waitedMsOf(pid)
   const { p50, p99, lateP99, waitedMs, refused } = await driveHttp({ ...plan, perSecond })
   const serviceWaitedMs = waitedMsOf(pid) - waitedBefore

@@ -109,6 +109,6 @@ const keptValue = (value: unknown): AttributeValue | undefined => {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
   if (typeof value !== 'string' || value === '') return undefined
-  // // Half a pair of surrogates is no text.
+  // Half a pair of surrogates is no text.
   return Buffer.from(value.slice(0, TEXT_MAX)).toString()
 }

@@ -17,7 +17,7 @@ export const readForm = (given: Form, now: number, dialect: Dialect): Heard => {
   const name = textOf(form.id) ?? textOf(form.deviceid) ?? textOf(form.device_id)
   const [lat, lng] = placeOf(form)
   const isPlace = lat !== undefined || lng !== undefined
-  // // A heartbeat, or a last known place that is marked as no fix.
+  // A heartbeat, or a last known place that is marked as no fix.
   if (!isPlace || (boolOf(form.valid) === false && !isZero(lat, lng))) return { ...NOTHING, name }
   const time = form.timestamp ?? form.time ?? form.ts
   const point = devicePoint(time === undefined ? now : timeOf(time), requiredOf(lat), requiredOf(lng), {

@@ -16,7 +16,7 @@ const REFUSED_TOO: readonly Range[] = ['2001::/23', '3fff::/20', ...PLATFORM_ADD
 /** The dotted form of ::/96, which ipaddr.js reads as an IPv4-mapped address. */
 const IPV4_COMPATIBLE = /^::\d+\./
 
-/** Whether an address may be connected to; refuses what is not an address at all. */
+/** Whether an address may be connected to; refuses anything that is not an address at all. */
 export type AddressGuard = (address: string) => boolean
 
 /**

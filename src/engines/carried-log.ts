@@ -104,7 +104,7 @@ export class CarriedLog implements EventLog {
   async append(...[stream, events, expected]: Parameters<EventLog['append']>): Promise<Appended> {
     const base = this.baseOf(stream)
     const own = typeof expected === 'number' ? expected - base : expected
-    // // A revision that early was truncated before the copy was made.
+    // A revision that early was truncated before the copy was made.
     if (typeof own === 'number' && own < 0) throw new WrongRevision(stream, await this.head(stream))
     try {
       const { revision, position } = await this.log.append(stream, events, own)

@@ -101,7 +101,7 @@ export const ownerOfFolder = (path: string): number | undefined => {
   return owner !== undefined && isAlive(owner, lock) ? owner.pid : undefined
 }
 
-// // Only one of many makes a hard link, and it shows the whole file at once.
+// Only one of many makes a hard link, and it shows the whole file at once.
 const take = (path: string, lock: string, mine: string, token: string): void => {
   for (let attempt = 0; attempt < 10; attempt += 1) {
     try {
@@ -171,7 +171,7 @@ const startOf = (pid: number): string | undefined => {
   const stat = readIfThere(`/proc/${pid}/stat`)
   // The name of the program, in parentheses, may itself hold spaces and parentheses.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
-  // // A zombie is dead, although its parent has not collected it yet.
+  // A zombie is dead, although its parent has not collected it yet.
   return fields === undefined || fields[0] === 'Z' ? undefined : fields[19]
 }
 

@@ -70,6 +70,6 @@ const childrenOf = (folder: string): Dirent[] => {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // // deleted meanwhile, or not ours
+    return [] // deleted meanwhile, or not ours
   }
 }

@@ -80,7 +80,7 @@ export const questionKey = ({
     sort ?? 0,
     total === true,
   ])
-  // // Numbers that JSON cannot express, and missing values, are null in it.
+  // Numbers that JSON cannot express, and missing values, are null in it.
   return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
 }
 

@@ -36,7 +36,7 @@ export const endProcess = (engine: string, path: string, error: unknown): void =
       `The ${engine} in ${path} cannot be written (${reasonOf(error)}): ending at once, nothing acknowledged is lost. Mend the disk and start again.\n`,
     )
   } catch {
-    // // A blocked reader must not keep it alive.
+    // A blocked reader must not keep it alive.
   }
   process.kill(process.pid, 'SIGKILL')
 }

@@ -21,7 +21,7 @@ export const writeSegment = (from: Float64Array, a: number, b: number, out: Floa
   for (let i = 0; i < 3; i++) {
     out[at + i] = from[a + i]!
     out[at + 3 + i] = from[b + i]!
-    // // By A × (B − A), which keeps its digits where the ends are close.
+    // By A × (B − A), which keeps its digits where the ends are close.
     out[at + 9 + i] = from[b + i]! - from[a + i]!
   }
   cross(out, at, at + 9, at + 6)
@@ -33,7 +33,7 @@ export const writeSegment = (from: Float64Array, a: number, b: number, out: Floa
 
 /** The angle in radians from the unit vector (x, y, z) to the nearest point of a prepared segment. */
 export const angleToSegment = (segment: Float64Array, at: number, x: number, y: number, z: number): number => {
-  // // Relative to the ends: nearby points are told apart by differences, not by the last digits of products near 1.
+  // Relative to the ends: nearby points are told apart by differences, not by the last digits of products near 1.
   const ax = x - segment[at]!
   const ay = y - segment[at + 1]!
   const az = z - segment[at + 2]!

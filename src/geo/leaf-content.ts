@@ -37,7 +37,7 @@ export const gather = (store: FenceStore, version: number, cell: Cell, workMax: 
   if (!whole) return undefined
   const content: Content = { cuts: [], covers: [], work: 0 }
   for (const { fence, part } of found) {
-    // // A part with two boxes may be found by both.
+    // A part with two boxes may be found by both.
     if (part.boxes.length > 4 && content.cuts.some((cut) => cut.part === part && cut.fence === fence)) continue
     if (part.kind === 'reach') addReach(content, cell, fence, part)
     else {
@@ -86,7 +86,7 @@ const addReach = (content: Content, cell: Cell, fence: number, part: Reach): voi
 /** Share of a cell within the reach. `some` is also possible for a cell near its boundary. */
 export const reachHolds = (reach: Reach, cell: Cell): 'all' | 'some' | 'none' => {
   const inside = reach.meters - metersFrom(reach, cell.lng, cell.lat)
-  // // Nothing in the cell is farther from its centre than its corners are in units of latitude.
+  // Nothing in the cell is farther from its centre than its corners are in units of latitude.
   const across = (cell.e - cell.lng + 1) * Math.SQRT2 * METERS_PER_E7 + ROUNDING_METERS
   return inside > across ? 'all' : inside < -across ? 'none' : 'some'
 }

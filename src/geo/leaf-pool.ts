@@ -1,18 +1,18 @@
 import type { Part } from './shape.ts'
 
 /**
- * The quadtree of a fence index in one growing Int32Array. Nodes and leaves say the same for as long as they are there: a slot only
- * ever goes from empty to a leaf, and from a leaf to what that leaf was split into. So versions of the index share what
- * lies apart from their edits.
+ * The quadtree of a fence index in one growing Int32Array. Nodes and leaves keep their meaning while they exist: a slot
+ * only ever goes from empty to a leaf, and from a leaf to the result of its split. So versions of the index share
+ * everything apart from their edits.
  *
- * A node is 16 slots, four by four, column by column from the west:
- * 0 not made yet, > 0 the offset of a node, < 0 that of a leaf,
- * negated. A slot of the root is 2^30 units wide, a slot of its children 2^28, and so on. A leaf may fill four slots.
+ * A node is 16 slots, four by four, column by column from the west: 0 not made yet, > 0 the offset of a node, < 0 that of a
+ * leaf, negated. A slot of the root is 2^30 units wide, a slot of its children 2^28, and so on. A leaf may fill four slots.
  *
- * A leaf is its closed box (west, south, east, north), its centre (any position in it that is on the line of no edge here), the set
- * of the fences that hold all of it, the number of entries, the visits until it is split (-1: never), and an entry for each polygon
- * or reach whose boundary may run through it:
- * - fence, count * 2 + (is the centre inside?), and `count` edges of four integers, turned so that the centre is to their left;
+ * A leaf is its closed box (west, south, east, north), its centre (any position in it that is on the line of no edge here),
+ * the set of the fences that hold all of it, the number of entries, the visits until it is split (-1: never), and an entry
+ * for each polygon or reach whose boundary may run through it:
+ * - fence, count * 2 + (is the centre inside?), and `count` edges of four integers, turned so that the centre is to their
+ * left;
  * - or fence, ~(index in `parts`): a part that is tested as such.
  */
 export class LeafPool {

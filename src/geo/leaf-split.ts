@@ -50,7 +50,7 @@ const writeQuarter = (pool: LeafPool, sets: FenceSets, from: number, cell: Cell,
   if (steps < 0) return NONE
   const lng = cell.lng + steps
   const lat = cell.lat + steps * steps
-  // // As large as the leaf itself at most; the rest is given back.
+  // As large as the leaf itself at most; the rest is given back.
   const leaf = pool.take(end - from)
   const { ints } = pool
   const covers: number[] = []

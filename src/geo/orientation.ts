@@ -1,6 +1,6 @@
 import { orient2d } from 'robust-predicates'
 
-// // Differences of E7 coordinates are exact in a double; this bounds the loss of two products and one subtraction.
+// Differences of E7 coordinates are exact in a double; this bounds the loss of two products and one subtraction.
 const ROUNDING = 3.3306690738754716e-16
 
 /** Which side of the line a→b the point p is on: > 0 left, < 0 right, 0 exactly on it. The sign is always right. */

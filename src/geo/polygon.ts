@@ -8,9 +8,9 @@ export type Ring = readonly number[]
 /**
  * The edges of one polygon, straight in longitude and latitude. Edge i runs from vertex i to vertex i + 1 of `coords`
  * (longitude, latitude in turn); paths begin at `starts`, the last of which is the end of all.
+ *
  * A polygon that touches or crosses the antimeridian is `wide`: each of its edges is a path of its own, unwrapped, and
- * again a turn away where it reaches into -180..180 there too. So any longitude in -180..180 finds its edges at its own
- * place.
+ * again a turn away where it reaches into -180..180 there too. So any longitude in -180..180 finds its edges.
  */
 export type Polygon = {
   readonly kind: 'polygon'

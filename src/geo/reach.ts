@@ -45,7 +45,7 @@ export const metersFrom = (reach: Reach, lngE7: number, latE7: number): number =
 
 const vector = new Float64Array(3)
 
-// // Two units (2 cm) more on every side than the exact box, for rounding losses.
+// Two units (2 cm) more on every side than the exact box, for rounding losses.
 const MARGIN_E7 = 2
 
 const boxesAround = (path: readonly number[], segments: Float64Array, meters: number): Int32Array => {

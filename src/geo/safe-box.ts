@@ -23,7 +23,7 @@ export const keepOffEdge = (
   const maxY = Math.max(ay, by)
   if (maxX < boxes[at]! || minX > boxes[at + 2]! || maxY < boxes[at + 1]! || minY > boxes[at + 3]!) return
 
-  // // Distance that the box goes toward the line of the edge; the position is on its left where `side` > 0.
+  // Distance that the box goes toward the line of the edge; the position is on its left where `side` > 0.
   const dx = bx - ax
   const dy = by - ay
   const left = dx * (py - ay)

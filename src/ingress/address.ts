@@ -54,7 +54,7 @@ export const clientAddresses = (trustedProxies: readonly string[], ownHosts: rea
       if (!ipaddr.isValid(named)) break
       address = named
     }
-    // // A forwarder is not the client itself, and its statements about the client may be forged.
+    // A forwarder is not the client itself, and its statements about the client may be forged.
     return { address, network: networkOf(address), isLocal: false }
   }
 }

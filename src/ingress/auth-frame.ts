@@ -64,7 +64,7 @@ const parse = (data: ArrayBuffer): unknown => {
   try {
     return JSON.parse(Buffer.from(data).toString('utf8'))
   } catch (error) {
-    // // No JSON: the caller treats it like a message of an unknown type.
+    // No JSON: the caller treats it like a message of an unknown type.
     if (error instanceof SyntaxError) return undefined
     throw error
   }

@@ -96,7 +96,7 @@ export class BodyReader {
   async bytes(): Promise<Buffer> {
     while (!this.ended && this.failure === undefined) await this.changed()
     if (this.failure !== undefined) throw this.failure
-    // // The chunks are released, so that a body is not in memory twice while its request runs.
+    // The chunks are released, so that a body is not in memory twice while its request runs.
     if (this.chunks.length !== 1) this.chunks = [await joined(this.chunks, this.heldBytes)]
     return this.chunks[0]
   }
@@ -150,7 +150,7 @@ export class BodyReader {
     if (!this.options.budget.take(chunk.byteLength, this.options.network))
       return this.fail(new Failure('overloaded', { retryAfterSeconds: 1 }))
     this.heldBytes += chunk.byteLength
-    // // The chunk's memory is reclaimed when the callback returns.
+    // The chunk's memory is reclaimed when the callback returns.
     this.chunks.push(Buffer.from(new Uint8Array(chunk)))
     this.smallChunks = chunk.byteLength < SMALL_BYTES ? this.smallChunks + 1 : 0
     if (this.smallChunks === SMALL_MAX) this.joinSmall()
@@ -160,7 +160,7 @@ export class BodyReader {
   }
 
   private joinSmall(): void {
-    // // Some of those that are streamed may be gone.
+    // Some of those that are streamed may be gone.
     this.chunks.push(Buffer.concat(this.chunks.splice(-this.smallChunks)))
     this.smallChunks = 0
   }
@@ -196,7 +196,7 @@ export class BodyReader {
   }
 
   private changed(): Promise<void> {
-    // // Most bodies are complete before anyone waits for them: those need no timer.
+    // Most bodies are complete before anyone waits for them: those need no timer.
     this.cancelTimer ??= this.options.clock.after(this.options.timeoutMs, () => this.checkTime())
     return new Promise((resolve) => this.wake.push(resolve))
   }

@@ -129,12 +129,12 @@ export class HttpDoor {
     try {
       if (this.running > this.options.limits.requestsMax) throw new Failure('overloaded', { retryAfterSeconds: 1 })
       this.options.admission.countAddress(exchange)
-      // // Code at the origin of add-ons finds nothing there to act on.
+      // Code at the origin of add-ons finds nothing there to act on.
       if (this.isIsolated(exchange) && match?.route.declaration.isolated !== true) throw new Failure('not_found')
       if (match === undefined) return this.withoutRoute(exchange)
       return await this.run({ exchange, route: match.route, params: match.params, reader, now, correlationId })
     } catch (error) {
-      // // Nobody reads it; it gets the status by which proxies count a request that its client closed.
+      // Nobody reads it; it gets the status by which proxies count a request that its client closed.
       if (exchange.isEndedBy(error)) return answerFailure(new Failure('internal', { status: 499 }))
       const failure = this.failureOf(error, match, correlationId)
       return answerFailure(match?.route.declaration.forDevices === true ? laterForDevices(failure) : failure)
@@ -226,7 +226,7 @@ export class HttpDoor {
       exchange.res.pause()
       await pause(this.options.clock, LINGER_MS)
     }
-    // // Data written while uWebSockets.js parses leaves after that.
+    // Data written while uWebSockets.js parses leaves after that.
     await new Promise((resolve) => setImmediate(resolve))
     if (!exchange.over) exchange.res.close()
   }
@@ -242,7 +242,7 @@ export class HttpDoor {
   }
 }
 
-/** Some devices delete what they have sent at any status of 4xx. */
+/** Some devices delete the data that they have sent at any status of 4xx. */
 const laterForDevices = (failure: Failure): Failure =>
   failure.status === 429 || failure.status === 408
     ? new Failure('overloaded', { ...failure.details, status: undefined, message: failure.message })

@@ -34,7 +34,7 @@ const parseInPieces = async (bytes: Buffer, takesAnyNames: boolean): Promise<unk
     scan.until(at + SCAN_BYTES)
   }
   const lists = scan.ended()
-  // // Instead of its elements, each list holds its own number.
+  // Instead of its elements, each list holds its own number.
   const rest: Buffer[] = []
   let end = 0
   for (const [i, list] of lists.entries()) {

@@ -24,7 +24,7 @@ export const openApiDocument = (
   for (const route of routes) {
     for (const { method, path, operationId } of addressesOf(route)) {
       const isRoot = route.root === true
-      // // A document has each path once; a slash at its end is accepted.
+      // A document has each path once; a slash at its end is accepted.
       const shown = isRoot ? path + (ofApi.has(path) ? '/' : '') : path.slice(API_BASE.length)
       const item = (paths[shown] ??= {})
       if (isRoot) item.servers = [{ url: '/' }]
@@ -167,7 +167,7 @@ const responseOf = (answer: Answer, headers: readonly AnswerHeader[], named: Nam
 const errorStatusesOf = (route: Route, method: Method): number[] => {
   const statuses = [400, 429, 500, 503]
   if (route.access !== 'public') statuses.push(401, 403)
-  // // A body may name a missing record: an organization to switch to, an `_id` that others have.
+  // A body may name a missing record: an organization to switch to, an `_id` that others have.
   const namesInBody = method === 'POST' && route.access !== 'public'
   if (route.params !== undefined || route.rollout !== undefined || namesInBody) statuses.push(404)
   if (method !== 'GET') statuses.push(409)

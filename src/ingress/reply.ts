@@ -97,7 +97,7 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
 
 /** Answers at once, outside of an exchange, and ends the connection. */
 export const sendWhole = (res: HttpResponse, { status, headers, body = '' }: Answered, isHead: boolean): void => {
-  // // uWebSockets.js takes the answer of a HEAD for none and would end the process.
+  // uWebSockets.js takes the answer of a HEAD for none and would end the process.
   res.onAborted(() => undefined)
   res.cork(() => {
     writeHead(res, status, SECURITY_HEADERS, headers)
@@ -162,7 +162,7 @@ export const sendStream = async (
   }
   if (exchange.over) return void (await stream[Symbol.asyncIterator]().return?.())
   const writer = new StreamWriter(exchange, bytes)
-  // // When a body has begun, ending with `closeConnection` would write the header into it.
+  // When a body has begun, ending with `closeConnection` would write the header into it.
   const connection: Headers = closeConnection ? { connection: 'close' } : {}
   res.cork(() =>
     writeHead(res, status, { 'content-type': 'application/octet-stream' }, SECURITY_HEADERS, headers, connection),
@@ -212,7 +212,7 @@ class StreamWriter {
 
   private writeSlice(bytes: Uint8Array, at: number): number {
     const slice = bytes.subarray(at, at + (this.isFull ? PROBE_SLICE_BYTES : STREAM_SLICE_BYTES))
-    // // A small corked write answers before the socket has taken it; the rest then shows at the next one.
+    // A small corked write answers before the socket has taken it; the rest then shows at the next one.
     this.exchange.res.cork(() => {
       this.isFull = !this.exchange.res.write(slice)
     })

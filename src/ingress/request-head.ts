@@ -5,7 +5,7 @@ import { Failure } from '../kernel/errors.ts'
 /** Bytes of all header names and values. More is answered 431 here, and by uWebSockets.js itself beyond twice as much. */
 const HEAD_BYTES_MAX = 16 * 1024
 
-// // uWebSockets.js reads its limit (4 KiB by default: too little for a cursor, or a browser with cookies) from the
+// uWebSockets.js reads its limit (4 KiB by default: too little for a cursor, or a browser with cookies) from the
 // environment, once, when it is loaded. So this module has to be imported before it.
 env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(2 * HEAD_BYTES_MAX)
 

@@ -114,7 +114,7 @@ const checkAddress = ({
   exchange,
 }: Call): { params: { [name: string]: string }; query: { [name: string]: unknown } } => {
   const checked = { ...params }
-  // // A parameter that no resource can have names a missing resource.
+  // A parameter that no resource can have names a missing resource.
   if (route.params(checked).length > 0) throw new Failure('not_found')
   const query = parseQuery(exchange.queryText)
   assertNoFaults(route.query(query), 'The query')
@@ -251,7 +251,7 @@ const handle = async (call: Call, request: RouteRequest, options: RunOptions): P
   try {
     return { reply, isPending: !(await options.settle(reply.wrote, settleTimeoutMs, settles?.(request.params))) }
   } catch (error) {
-    // // The append is done: there is no error answer any more.
+    // The append is done: there is no error answer any more.
     options.logger.warn('an answer did not wait for what follows its write', {
       correlationId: call.correlationId,
       error: String(error),

@@ -70,10 +70,10 @@ const opened = (port: Port, { options, http, sockets, limits }: Parts): Ingress 
     const answered = stopAccepting(limits.closeTimeoutMs)
     sockets.closeAll()
     await answered
-    // // The last writes leave before the connections are cut.
+    // The last writes leave before the connections are cut.
     await pause(FLUSH_MS)
     port.close()
-    // // A request that arrived meanwhile has begun to write: the engines close after it.
+    // A request that arrived meanwhile has begun to write: the engines close after it.
     await drained(limits.closeTimeoutMs)
   }
   return { stopAccepting, close: () => (closing ??= close()) }

@@ -173,7 +173,7 @@ export class SocketDoor {
         authenticated: () => {
           releasePlace()
           this.index(connection)
-          // // This connection missed changes of access during the lookup of its credential.
+          // This connection missed changes of access during the lookup of its credential.
           if (changes !== this.changes) this.lookUp(connection)
         },
         closed: () => {

@@ -38,7 +38,7 @@ export interface RecordedEvent extends NewEvent {
   loggedAt: number
 }
 
-/** A fact of one stream, decoded: what deciders return and projections read. */
+/** A fact of one stream, decoded: returned by deciders and read by projections. */
 export interface Fact<Type extends string = string, Data = unknown> {
   type: Type
   data: Data

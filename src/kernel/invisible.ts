@@ -21,7 +21,7 @@ const NEEDED = [
   '(?<=\\p{ExtPict})[\\ufe0e\\ufe0f]',
   '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
   '(?<=\\u{1f3f4})[\\u{e0030}-\\u{e0039}\\u{e0061}-\\u{e007a}]+\\u{e007f}',
-  // // Selects the form of a character.
+  // Selects the form of a character.
   '(?<=\\p{sc=Han})[\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}]',
   '(?<=\\p{sc=Mong})[\\u180b-\\u180d\\u180f]',
 ].join('|')

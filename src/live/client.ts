@@ -108,7 +108,7 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done' {
-    if (!this.open || subscription.held !== undefined) return 'done' // // asked again when the events are through
+    if (!this.open || subscription.held !== undefined) return 'done' // asked again when the events are through
     if (this.outbox.congested) return 'done' // asked again by drain
     if (subscription.snapshot !== undefined) {
       this.sendSnapshotPart(subscription, now, elapsedMs)
@@ -163,7 +163,7 @@ class LiveClient implements ChannelConnection, Viewer {
 
   private begin(subscription: Subscription): void {
     this.hub.spread(this.organization)
-    subscription.takeDirty() // // the snapshot has it all
+    subscription.takeDirty() // the snapshot has it all
     this.organization.beginSnapshot(subscription)
     this.hub.owe(subscription)
   }
@@ -179,7 +179,7 @@ class LiveClient implements ChannelConnection, Viewer {
     }
     const ends = await endsOfBegun(this.hub, question)
     const held = new BoundedQueue<HeldEvent>(HELD_MAX)
-    subscription.held = held // // events held so far lie before the present vector, so they are among the missed
+    subscription.held = held // events held so far lie before the present vector, so they are among the missed
     const to = furthest(this.hub.vector, ends)
     subscription.seen = question.seen && furthest(question.seen, to)
     for await (const one of missedEvents(this.hub, question, to)) {
@@ -221,7 +221,7 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {
-    // // The only jobs are back-tests: callers that may not read them may request the channel and get nothing.
+    // The only jobs are back-tests: callers that may not read them may request the channel and get nothing.
     const isOfGeofences = event.channel === 'geofence' || event.channel === 'job'
     if (isOfGeofences && !(this.inRollout(this.caller) && this.caller.permissions.has('view/geofence'))) return false
     return this.organization.sees(subscription, event)

@@ -241,14 +241,14 @@ export class LiveHub implements FeedHub {
       if (isOver) break
       this.owing.delete(subscription)
       const next = client.settle(subscription, now, elapsedMs)
-      // // Last of all, in this tick if there is time.
+      // Last of all, in this tick if there is time.
       if (next === 'now') this.owing.set(subscription, client)
       else if (next === 'later') later.push([subscription, client])
       isOver = performance.now() > end
     }
     for (const [subscription, client] of later) this.owing.set(subscription, client)
     if (this.owing.size === 0) return
-    // // Due clients wait for a turn of the event loop, not for a whole tick.
+    // Due clients wait for a turn of the event loop, not for a whole tick.
     if (!isOver) return this.tickSoon()
     this.share.ask(performance.now())
     this.tickNow()

@@ -204,7 +204,7 @@ export const loadOrganization = async (
   const before = new Fleet(ages)
   const { points, keptUpTo } = await sources.latestPoints(organizationId)
   for await (const point of points) before.move(point)
-  // // Rows are stored about once a second: entries in between are in the log.
+  // Rows are stored about once a second: entries in between are in the log.
   for (let partition = 0; partition < handled.length; partition++) {
     for (let revision = (keptUpTo[partition] ?? -1) + 1; revision <= handled[partition]; revision++) {
       await breathe()

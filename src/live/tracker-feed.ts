@@ -30,7 +30,7 @@ export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
     source: { prefixes: [TRACKER_STREAMS, USER_STREAMS] },
     handle: async ({ events }) => {
       for (const { type, position } of events) newest.set(type, position)
-      // // Before anything is awaited: a new viewer reads the stored rows of these.
+      // Before anything is awaited: a new viewer reads the stored rows of these.
       hub.trackersWrote = allWrote(...[...newest].map(([type, position]) => ({ position, types: [type] })))
       if (hub.trackersWrote !== undefined) await tellEach(events, hub.trackersWrote)
       return undefined

@@ -99,7 +99,7 @@ export class Recreate {
     const { log, routes } = this
     for (let at = 0; at < this.logEnd; at += log[at + 1] + 2)
       for (let i = 0; i < log[at + 1]; i++) routes.vehicleOf[log[at + 2 + i]] = -1
-    // // Tasks that came from outside are removed first, before routes take back their own.
+    // Tasks that came from outside are removed first, before routes take back their own.
     for (let i = 0; i < this.absentCountBefore; i++) routes.vehicleOf[this.absentBefore[i]] = -1
     for (let at = 0; at < this.logEnd; at += log[at + 1] + 2) routes.setRoute(log[at], log, at + 2, log[at + 1])
     this.absent.set(this.absentBefore.subarray(0, this.absentCountBefore))
@@ -127,7 +127,7 @@ export class Recreate {
       this.changes(found.vehicle)
       routes.link(task, found.after)
       if (routes.refresh(found.vehicle)) return true
-      // // Only the whole route shows its duration.
+      // Only the whole route shows its duration.
       routes.unlink(task)
       routes.refresh(found.vehicle)
       without = (without ?? new Set()).add(found.vehicle)

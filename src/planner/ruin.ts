@@ -98,7 +98,7 @@ const neighboursOf = ({ tasks, places, distances }: Problem, possible: Int32Arra
     for (let i = 0; i < possible.length; i++) {
       const other = tasks[possible[i]].place
       const apart = distances[place * places + other] + distances[other * places + place]
-      // // One number for distance and index, which sorts faster than a comparison.
+      // One number for distance and index, which sorts faster than a comparison.
       keys[i] = possible[i] === task ? i - scale : Math.round(apart * 16) * scale + i
     }
     const sorted = keys.slice().sort()

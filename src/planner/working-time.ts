@@ -1,7 +1,7 @@
 import type { Span } from './problem.ts'
 
-// // A vehicle stands still in its breaks, which are sorted and do not overlap. All of these rise with the given time,
-// so that the earliest and the latest time of each visit decide in O(1) whether another one fits in before it.
+// A vehicle stands still in its breaks, which are sorted and do not overlap. All of these rise with the given time, so
+// that the earliest and the latest time of each visit decide in O(1) whether another one fits in before it.
 
 /** Earliest end of a drive of `durationS` that may begin at `atS`. */
 export const drivenBy = (breaks: readonly Span[], atS: number, durationS: number): number => {

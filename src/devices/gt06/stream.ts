@@ -83,7 +83,7 @@ const readFrame = (bytes: Buffer): [number, Frame?] => {
   if (length > FRAME_BYTES_MAX) throw new NotThisProtocol('a frame is too long')
   let end = headBytes + length
   if (bytes.length < end + 2) {
-    // // A frame that claims to be longer than it is would swallow the next ones.
+    // A frame that claims to be longer than it is would swallow the next ones.
     if (bytes.length < LOST_BYTES_MAX || length < LOST_BYTES_MAX) return [0]
     throw new NotThisProtocol('a frame has no end')
   }

@@ -15,7 +15,7 @@ export const readSentence = (text: string, now: number): Said | undefined => {
   const points = pointsIn(fields, now)
   const answer = answerTo(text, name, type, now)
   if (points.length > 0) return { kind: 'points', name, points, answer }
-  // // A message without a place still identifies its sender.
+  // A message without a place still identifies its sender.
   return { kind: 'login', name, accepted: answer }
 }
 

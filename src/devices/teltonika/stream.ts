@@ -57,7 +57,7 @@ const readLogin = (bytes: Buffer, imeiBytes: number): [number, Said?] => {
 /** Another number than that of the records makes the device send them again. */
 const readFrame = (data: Buffer, crc: number): Said | undefined => {
   if (crc !== crc16Ibm(data)) return { kind: 'answer', answer: countOf(0) }
-  // // Answers to commands, of codec 12 and 13, are not for us.
+  // Answers to commands, of codec 12 and 13, are not for us.
   if (!RECORD_CODECS.includes(data[0])) return undefined
   const { count, points } = recordsOf(data)
   return { kind: 'points', points, answer: countOf(count) }

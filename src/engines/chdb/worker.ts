@@ -55,7 +55,7 @@ port.on('message', (request: Request) => {
   else if (request.kind === 'close') void close()
   else throw new Error('crashed as asked')
 })
-// // A thread that ends during a native call takes the whole process with it: so it ends only after them.
+// A thread that ends during a native call takes the whole process with it: so it ends only after them.
 process.on('uncaughtException', (error) => {
   port.removeAllListeners('message')
   send({ kind: 'dying', message: error.message })

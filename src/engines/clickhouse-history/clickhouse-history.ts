@@ -77,7 +77,7 @@ class ClickhouseHistory implements HistoryStore {
       log: { level: ClickHouseLogLevel.OFF },
     }
     this.compresses = !isSameMachine(address.hostname)
-    // // Two clients, so that open reads leave connections for writes.
+    // Two clients, so that open reads leave connections for writes.
     this.reader = createClient({ ...shared, compression: { response: true, request: false } })
     this.writer = createClient({ ...shared, compression: { response: false, request: false } })
     this.liveness = new Liveness(shared, { quietMs })
@@ -233,7 +233,7 @@ class ClickhouseHistory implements HistoryStore {
       throw gone.signal.aborted ? historyDown(new Error('it answers neither the query nor a ping')) : failureOf(error)
     } finally {
       ended.removeEventListener('abort', onAbort)
-      // // Destroying an unfinished body closes its connection, and the server then ends the query.
+      // Destroying an unfinished body closes its connection, and the server then ends the query.
       body?.destroy()
       this.queries--
     }
@@ -252,11 +252,11 @@ class ClickhouseHistory implements HistoryStore {
       clickhouse_settings: {
         ...limits,
         output_format_json_quote_64bit_integers: 0,
-        // // Only for read-only queries does the server end a query whose client leaves.
+        // Only for read-only queries does the server end a query whose client leaves.
         readonly: '2',
         cancel_http_readonly_queries_on_client_close: 1,
         http_send_timeout: 300,
-        // // Servers before 25.11 would end a broken answer with a row about it: it would pass for one of the answer.
+        // Servers before 25.11 would end a broken answer with a row about it: it would pass for one of the answer.
         http_write_exception_in_output_format: 0,
         max_memory_usage: String(QUERY_BYTES_MAX),
         max_bytes_before_external_sort: String(QUERY_BYTES_MAX >> 2),

@@ -32,7 +32,7 @@ export class Liveness {
       timer = setTimeout(() => {
         this.ping().then(
           () => isOver || look(),
-          // // A full server refuses a ping, and works on.
+          // A full server refuses a ping, and works on.
           (error) => isOver || (error.code === 'overloaded' ? look() : giveUp()),
         )
       }, this.quietMs)

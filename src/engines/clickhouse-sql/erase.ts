@@ -17,7 +17,7 @@ const AHEAD_MS_MAX = 24 * 3_600_000
 export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[]): Promise<void> => {
   for (let from = 0; from < erasures.length; from += ERASURES_MAX) {
     const some = erasures.slice(from, from + ERASURES_MAX)
-    // // While the rows still name their trackers: attempts name only the run.
+    // While the rows still name their trackers: attempts name only the run.
     for (const erasure of some) if (erasure.trackerId !== undefined) await eraseRunsOf(store, erasure)
     await markErased(store, some)
     await eraseFrom(store, POINTS, some, pointsOf)
@@ -28,7 +28,7 @@ export const eraseRows = async (store: Store, erasures: readonly HistoryErasure[
     await eraseFrom(store, RUNS, whole, rowsOf('createdAt'))
     await eraseFrom(store, AUDIT, whole, rowsOf('at'))
   }
-  // // Hidden rows are removed from their parts in the background; without this they stay on the disk until a merge.
+  // Hidden rows are removed from their parts in the background; without this they stay on the disk until a merge.
   if (erasures.length > 0)
     for (const table of [POINTS, STEPS, TRACES, TRANSITIONS, TRIPS, RUNS, AUDIT])
       await store.command(`ALTER TABLE ${shardsOf(table, store)} APPLY DELETED MASK SETTINGS mutations_sync = 0`)

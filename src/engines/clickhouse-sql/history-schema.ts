@@ -83,7 +83,7 @@ const keep = async (store: HistoryStore, layout: Layout, retention: Retention): 
       { name: localOf(name, layout) },
     )
     if (found?.sql.includes(`toIntervalDay(${days(retention)})`)) continue
-    // // Existing parts keep their rows until their own merges: nothing is rewritten at the start.
+    // Existing parts keep their rows until their own merges: nothing is rewritten at the start.
     const timeToKeep = timeToLive(time, days(retention))
     await store.command(
       `ALTER TABLE ${shardsOf(name, layout)} MODIFY TTL ${timeToKeep} SETTINGS materialize_ttl_after_modify = 0`,

@@ -2,7 +2,7 @@ import { AUDIT, DEFINITIONS, POINTS, RUNS, type TableName, TRANSITIONS, TRIPS } 
 import { createTable, dropTable, type Layout, shardsOf, type Spread } from './layout.ts'
 import type { Statement } from './points.ts'
 
-/** Tables that can be inserted again from the log and compared with what the log says. */
+/** Tables that can be inserted again from the log and compared with it. */
 export type RebuiltTable = TableName
 
 interface Columns {
@@ -66,7 +66,7 @@ const COLUMNS: { [table in RebuiltTable]: Columns } = {
     ...versioned('trackerId', 'explicit', 'finishedAtMs', 'distance', 'point'),
     time: 'startedAt',
   },
-  // // The log may have truncated the beginning: the rest must be there, and there may be more.
+  // The log may have truncated the beginning: the rest must be there, and there may be more.
   [RUNS]: {
     key: ['organizationId', 'createdAt', '_id'],
     columns: [...OWED, 'state', 'attempts'],

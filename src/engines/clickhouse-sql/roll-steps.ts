@@ -78,7 +78,7 @@ export const rollUpLate = async (
 ): Promise<void> => {
   const { condition, parameters } = within('recordedAt', ranges)
   await roll(store, { condition: `(${condition})`, parameters }, rules, pointsMax)
-  // // Steps without points.
+  // Steps without points.
   const before = within('at', ranges)
   for (const table of ROLLED_TABLES)
     await store.command(

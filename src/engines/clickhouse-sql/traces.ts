@@ -79,7 +79,7 @@ export interface Tile {
   y: number
 }
 
-/** Cells along the edge of a tile, as a power of two: 256, or what the finest cells give. */
+/** Cells along the edge of a tile, as a power of two: 256, or the number of the finest cells. */
 export const gridBitsOf = (z: number): number => Math.min(8, FINEST - z)
 
 /** Fewer rows of points than this are read for one tile; the rest is shown once it is rolled up. */
@@ -152,7 +152,7 @@ const boxOf = ({ z, x, y }: Tile) => {
   const lng = (column: number): number => Math.round((column / tiles - 0.5) * 3.6e9)
   const lat = (row: number): number =>
     Math.round((Math.atan(Math.sinh(Math.PI * (1 - (2 * row) / tiles))) * 180e7) / Math.PI)
-  // // The last rows also hold everything beyond the end of the map.
+  // The last rows also hold everything beyond the end of the map.
   const south = y === tiles - 1 ? -900_000_000 : lat(y + 1.0625)
   const north = y === 0 ? 900_000_000 : lat(y - 0.0625)
   return { west: lng(x - 0.0625), east: lng(x + 1.0625), south, north }

@@ -185,7 +185,7 @@ class AppendCall {
   }
 
   private end(error: Error): void {
-    // // A closed call reports that it was cancelled, which is no reason for another connection.
+    // A closed call reports that it was cancelled, which is no reason for another connection.
     if (this.isOpen) this.onError(error)
     this.isOpen = false
     for (const { failed, late } of this.inFlight.values()) {

@@ -137,7 +137,7 @@ export class AppendsInOrder {
     const lastId = events[events.length - 1].id
     let floor = this.unsure.get(lastId)
     for (let tries = 0; ; tries++) {
-      // // Appends behind an unanswered one do not wait for a deadline each.
+      // Appends behind an unanswered one do not wait for a deadline each.
       if (closed.aborted || performance.now() >= untilMs) throw logDown()
       try {
         const stored = floor === undefined ? undefined : await this.stored(stream, lastId, floor, untilMs)

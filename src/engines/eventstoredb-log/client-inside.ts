@@ -20,8 +20,8 @@ interface Channel {
 type ChannelClass = new (target: string, credentials: object, options: object) => Channel
 
 const CHANNEL_OPTIONS = {
-  // // Bytes that the server may send before they are read here, of a call and of all calls together. A busy process
-  // reads once in a turn of its event loop: with the default of 64 KiB it would get no more than that in a turn.
+  // Bytes that the server may send before they are read here, of a call and of all calls together. A busy process reads
+  // once in a turn of its event loop: with the default of 64 KiB it would get no more than that in a turn.
   'grpc-node.flow_control_window': 256 * 1024,
 }
 

@@ -48,7 +48,7 @@ export class Connection {
   async unanswered(): Promise<void> {
     if (performance.now() - this.heardAtMs < this.deadlineMs * SILENT_SHARE) return
     this.heard()
-    // // While a connection is still being sought there is none to give up.
+    // While a connection is still being sought there is none to give up.
     const current = await this.connected(0).catch(() => undefined)
     if (current !== undefined) await insideOf(this.client).handleError(current, notNow('nothing is answered'))
   }

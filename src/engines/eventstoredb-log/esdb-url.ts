@@ -41,7 +41,7 @@ export interface EsdbUrl {
 
 /** @throws Error with one sentence that names the fault, without the password */
 export const readEsdbUrl = (url: string): EsdbUrl => {
-  // // Up to the last @: a password that should have been encoded is refused, and no part of it taken for a host.
+  // Up to the last @: a password that should have been encoded is refused, and no part of it taken for a host.
   const [, user, rest = ''] = /^[a-z+]+:\/\/(?:([^/?]*)@)?(.*)$/.exec(url) ?? []
   if (user !== undefined && !USER.test(user))
     throw new Error('--log must have user:password before the @, with special characters percent-encoded (@ as %40)')

@@ -79,7 +79,7 @@ class EventstoredbLog implements EventLog {
     this.scavenges = new Scavenges(connection, now)
     this.calls = new AppendBatches(connection)
     this.appends = new AppendsInOrder(connection, this.calls, this.heads, this.closed.signal)
-    // // Each pausing append adds a listener.
+    // Each pausing append adds a listener.
     setMaxListeners(0, this.closed.signal)
     this.shared = new SharedSubscription({
       subscribe: (prefixes, position, signal, eventsMax) =>
@@ -101,7 +101,7 @@ class EventstoredbLog implements EventLog {
       this.heads.set(stream, revision)
       if (position !== undefined) return { revision, position }
       const [last] = await this.read(stream, revision, 1)
-      // // A repeat of an append erased since: the server still knows its ids.
+      // A repeat of an append erased since: the server still knows its ids.
       if (last?.revision !== revision) throw new WrongRevision(stream, await this.head(stream))
       return { revision, position: last.position }
     } catch (error) {
@@ -179,7 +179,7 @@ class EventstoredbLog implements EventLog {
     const before = Math.min(revision, head)
     if (before <= 0) return
     const [first] = await this.read(stream, 0, 1)
-    // // The client's `metastreamRevision` is a position of the log: with it only the first write would succeed.
+    // The client's `metastreamRevision` is a position of the log: with it only the first write would succeed.
     const [last] = await this.resolved(`$$${stream}`, 'end', 1, 'backwards')
     await this.asked(async () => {
       const { client, credentials } = this.connection
@@ -197,7 +197,7 @@ class EventstoredbLog implements EventLog {
     if (last === undefined) return
     const { client, credentials } = this.connection
     const asking = { credentials, deadline: this.connection.deadlineMs }
-    // // The mark exists already where a process died before it could delete the stream.
+    // The mark exists already where a process died before it could delete the stream.
     if (last.event?.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
       const untilMs = performance.now() + asking.deadline
@@ -227,7 +227,7 @@ class EventstoredbLog implements EventLog {
     if (this.closed.signal.aborted) return
     this.closed.abort()
     this.calls.close()
-    // // The client waits for the end of each of its streams; one that was left while the server was silent never ends.
+    // The client waits for the end of each of its streams; one that was left while the server was silent never ends.
     await within(DISPOSE_MS, 'not all streams ended', this.connection.client.dispose()).catch((error) => {
       if (!(error instanceof Unanswered)) throw error
     })

@@ -79,7 +79,7 @@ const optionsOf = async (url: string): Promise<ServerOption[] | undefined> => {
     const options = (await json(answer)) as ServerOption[]
     return answer.statusCode === 200 && Array.isArray(options) ? options : undefined
   } catch {
-    // // A load balancer in between, or no HTTP: then it cannot be known here.
+    // A load balancer in between, or no HTTP: then it cannot be known here.
     return undefined
   }
 }

@@ -36,7 +36,7 @@ export async function* resumed(
         yield batch
         if (signal.aborted) return
       }
-      // // Its reader was slow, and now has all received events.
+      // Its reader was slow, and now has all received events.
       continue
     } catch (error) {
       if (signal.aborted) return
@@ -104,7 +104,7 @@ export async function* followPrefixes(
   const hasPassed = (): boolean => hints.confirmed > checkpoint
   const batches = batchesOf(subscription as ClientSubscription, signal, { eventsMax, deadlineMs, hasPassed })
   for await (const { events: came, isCaughtUp } of batches) {
-    // // Positions hinted at during this wait stand behind events that wait in the subscription.
+    // Positions hinted at during this wait stand behind events that wait in the subscription.
     const passed = hints.confirmed
     if (!isBegun) {
       isBegun = true
@@ -114,7 +114,7 @@ export async function* followPrefixes(
         yield { events: ours([first]), checkpoint, caughtUp: false }
       }
     }
-    // // An event appended just now may have been read above, and arrive here again.
+    // An event appended just now may have been read above, and arrive here again.
     const events = came.length > 0 && positionOf(came[0]) <= checkpoint ? came.slice(1) : came
     const last = came.at(-1)
     checkpoint = Math.max(checkpoint, last === undefined ? passed : positionOf(last))
@@ -140,7 +140,7 @@ const firstFrom = (
     const found = client.readAll({ fromPosition, maxCount: 1, requiresLeader: true })
     return (await readToEnd(found, deadlineMs))[0] as AllStreamResolvedEvent | undefined
   })
-  first.catch(() => undefined) // // the subscription reports it too, or it is thrown where it is awaited
+  first.catch(() => undefined) // the subscription reports it too, or it is thrown where it is awaited
   return first
 }
 

@@ -81,7 +81,7 @@ export class SharedSubscription {
   ): AsyncGenerator<FollowBatch> {
     const ring = await this.ringOf(prefixes, signal)
     if (ring === undefined) return
-    // // Everything in the log before the subscription below began is read when it reports that it is caught up.
+    // Everything in the log before the subscription below began is read when it reports that it is caught up.
     const known = ring.at
     let checkpoint = from ?? -1
     let isCaughtUp = false
@@ -103,7 +103,7 @@ export class SharedSubscription {
     signal: AbortSignal,
     eventsMax: number,
   ): AsyncGenerator<FollowBatch> {
-    // // A follower that read by itself may be ahead of the ring.
+    // A follower that read by itself may be ahead of the ring.
     const isWanted = ({ stream, position }: RecordedEvent): boolean =>
       position > from && prefixes.some((prefix) => stream.startsWith(prefix))
     const place = ring.placeAfter(from)
@@ -157,7 +157,7 @@ export class SharedSubscription {
     const isCovered = (): boolean => ring === undefined || prefixes.every((prefix) => ring.covers(prefix))
     if (isCovered()) return ring
     const covered = new Promise<void>((resolve) => this.waiting.add(resolve))
-    // // Several that come in one turn cost one new subscription.
+    // Several that come in one turn cost one new subscription.
     setImmediate(() => isCovered() || this.running?.anew.abort())
     await orAborted(covered, signal)
     return signal.aborted ? undefined : ring

@@ -68,7 +68,7 @@ export async function* batchesOf(
       const events = held.take(eventsMax)
       taken += events.length
       const isCaughtUp = taken >= caughtUpAfter && held.length === 0
-      // // Where it is full, passed events may stand behind events that were not taken.
+      // Where it is full, passed events may stand behind events that were not taken.
       if (events.length > 0 || (!held.isFull && ((isCaughtUp && !isTold) || hasPassed()))) {
         isTold = isCaughtUp
         yield { events, isCaughtUp }
@@ -144,10 +144,10 @@ export class News {
 }
 
 const endOf = async (subscription: ClientSubscription): Promise<void> => {
-  subscription.on('error', () => undefined) // // errors at its end do not matter
+  subscription.on('error', () => undefined) // errors at its end do not matter
   if (subscription.closed) return
   const closed = once(subscription, 'close').catch(() => undefined)
-  // // Not awaited: where no server is found that would take minutes.
+  // Not awaited: where no server is found that would take minutes.
   void subscription.unsubscribe().catch(() => undefined)
   subscription.destroy()
   await closed

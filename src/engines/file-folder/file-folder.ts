@@ -107,7 +107,7 @@ async function* readPieces(path: string, part: { start?: number; end?: number })
 }
 
 async function* filesBelow(root: string, prefix: string): AsyncGenerator<ListedFile> {
-  // // Whole folder names in the prefix spare a walk elsewhere; the rest of it is compared.
+  // Whole folder names in the prefix spare a walk elsewhere; the rest of it is compared.
   const folders = prefix.split('/').slice(0, -1)
   const waiting = [join(root, ...folders)]
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {

@@ -5,9 +5,9 @@ import { IndexMerge } from './merge.ts'
 import { BATCH_BYTES_MAX, readForwards } from './read.ts'
 import type { LogStore, StreamInfo } from './store.ts'
 
-// // A sleeping follower reports foreign events now and then, so that its checkpoint does not look old.
+// A sleeping follower reports foreign events now and then, so that its checkpoint does not look old.
 const FOREIGN_UNHEARD_MAX = 10_000
-// // Events read before others may get their turn: about a millisecond.
+// Events read before others may get their turn: about a millisecond.
 const EVENTS_PER_SLICE = 128
 
 /** A sleeping follower: it is woken by a commit that concerns it, by its signal, or at the end of the log. */

@@ -83,7 +83,7 @@ export class IndexMerge {
     const entries: IndexEntry[] = []
     const start = Buffer.from(indexKey(category, first))
     const end = Buffer.from(indexKey(category, headPosition + 1))
-    // // A snapshot older than the head would skip events committed in between.
+    // A snapshot older than the head would skip events committed in between.
     this.store.root.resetReadTxn()
     for (const { key, value } of this.store.indexEntries.getRange({ start, end, limit: INDEX_ENTRIES_MAX })) {
       value.position = key as number

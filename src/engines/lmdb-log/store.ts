@@ -75,8 +75,8 @@ export class LogStore {
   readonly recentEntries: RecentEntries
 
   constructor(path: string) {
-    // // Without overlapping sync a commit is visible only once its data is on disk: nobody reads data that a power loss
-    // could take. Without batches by event turn: such a batch's promise is the driver's; nobody could handle its rejection.
+    // Without overlapping sync a commit is visible only once its data is on disk: nobody reads data that a power loss could
+    // take. Without batches by event turn: such a batch's promise is the driver's; nobody could handle its rejection.
     this.root = open({
       path,
       noSubdir: false,
@@ -118,7 +118,7 @@ export class LogStore {
     if (cached !== undefined) return cached === 'absent' ? undefined : cached
     const value = this.streams.getBinary(streamKey(name))
     if (value === undefined) {
-      // // Streams made by commits are remembered over this; a snapshot is at most a turn old and lacks nothing forgotten.
+      // Streams made by commits are remembered over this; a snapshot is at most a turn old and lacks nothing forgotten.
       this.infos.set(name, 'absent')
       return undefined
     }
@@ -190,7 +190,7 @@ export class LogStore {
     return true
   }
 
-  /** Writes this many bytes and removes them: what did not fit rejects. A crash between leaves them to the next try. */
+  /** Writes this many bytes and removes them; rejects when they do not fit. A crash leaves them to the next try. */
   async tryBytes(bytes: number): Promise<boolean> {
     const filler = Buffer.alloc(bytes)
     const written = await this.commit(this.current, () => void this.state.put(FILLER_KEY, filler, 1))

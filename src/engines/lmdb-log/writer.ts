@@ -109,7 +109,7 @@ export class LogWriter {
   }
 
   private async run(): Promise<void> {
-    // // Appends of other sockets in this turn of the event loop go with the first commit: they would wait for it.
+    // Appends of other sockets in this turn of the event loop go with the first commit: they would wait for it.
     await new Promise((resume) => setImmediate(resume))
     while (this.jobs.length > 0 || (this.sweeps.size > 0 && !this.closed)) {
       const went = await this.commitNext()
@@ -198,9 +198,9 @@ export class LogWriter {
     const head = lastRevision(info)
     const wanted = job.expected === 'any' ? head : job.expected === 'none' ? -1 : job.expected
     if (wanted !== head) {
-      // // The head, or the events to compare with, may only be staged: decide when they are durable.
+      // The head, or the events to compare with, may only be staged: decide when they are durable.
       if (batch.streams.has(job.stream)) return 'after this commit'
-      const from = wanted < 0 ? info?.first : wanted + 1 // // an erased stream begins late
+      const from = wanted < 0 ? info?.first : wanted + 1 // an erased stream begins late
       const repeated = info === undefined ? undefined : this.findRepeated(info, job.events, from as number)
       if (repeated === undefined) job.reject(new WrongRevision(job.stream, head))
       else job.resolve(repeated)

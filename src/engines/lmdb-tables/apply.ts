@@ -192,7 +192,7 @@ export class RowWriter {
       next = this.env.spaces.getBinary(space.key)?.readUIntBE(0, 6) ?? 0
       if (next <= NUMBER_MAX) space.postings.endsBefore(next)
     }
-    // // After four thousand million rows the numbers start over, and some are taken.
+    // After four thousand million rows the numbers start over, and some are taken.
     while (next > NUMBER_MAX && this.env.docs.doesExist(numberKey(space.key, next >>> 0))) next += 1
     space.next = next + 1
     return next >>> 0

@@ -17,7 +17,7 @@ export const countGroups = async (
 ): Promise<Counted[]> => {
   const sets: RowSet[] = []
   for (const question of questions) sets.push(await new Finder(source, { ...question, limit: 1 }, known).rows())
-  // // No walk without a match.
+  // No walk without a match.
   if (sets.every(({ size }) => size === 0)) return []
   const groups = grouping.stepOf === undefined ? byValue(source, sets, grouping.field) : bySteps(source, sets, grouping)
   return (await groups).filter(({ counts }) => counts.some((count) => count > 0))

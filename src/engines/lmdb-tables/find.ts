@@ -29,7 +29,7 @@ export class Finder {
     this.source = source
     this.question = question
     this.sets = new QuestionSets(source, question)
-    // // Whether rows have expired depends on the time alone.
+    // Whether rows have expired depends on the time alone.
     this.known = known.about(source, question, question.once !== true && this.sets.expired === undefined)
     this.sortRange = rangesOf(question).find(
       ({ field, goesRound }) => field === question.sort?.field && goesRound !== true,
@@ -182,7 +182,7 @@ export class Finder {
     return isDescending ? { start: high, end: low, reverse: true } : { start: low, end: high }
   }
 
-  // // A walk begins at the row of the cursor, if it still exists.
+  // A walk begins at the row of the cursor, if it still exists.
   private isCursor(no: number): boolean {
     if (this.after === undefined) return false
     const match = this.matchOf(no)

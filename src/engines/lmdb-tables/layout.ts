@@ -53,7 +53,7 @@ export interface TableRecord {
 const FREE_PAGES = { maxFreeSpaceToRetain: 2_000 }
 
 export const openTableEnvironment = (path: string): TableEnvironment => {
-  // // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
+  // noMetaSync: a power loss may take the last commits, each whole, with its checkpoint; the log has their events.
   const root = open({
     path,
     noSubdir: false,
@@ -276,7 +276,7 @@ const writeDouble = (target: Buffer, at: number, kind: number, value: number): n
   return at + 9
 }
 
-// // 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and later bytes are told apart.
+// 0 ends a string, a zero byte inside becomes 0 255: so 'a' sorts before 'ab', and later bytes are told apart.
 const writeText = (target: Buffer, at: number, kind: number, value: string): number => {
   if (value.includes('\0')) return writeEscaped(target, at, kind, Buffer.from(value))
   target[at] = kind

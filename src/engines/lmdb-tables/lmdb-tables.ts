@@ -92,7 +92,7 @@ class LmdbTableStore implements TableStore {
     this.thread = thread
     this.clock = clock
     this.reader = reader
-    // // Last work of the dead thread was not answered.
+    // Last work of the dead thread was not answered.
     thread.restarted = (records) => {
       for (const [name, record] of records) if (this.records.has(name)) this.records.set(name, record)
     }
@@ -166,7 +166,7 @@ class LmdbTableStore implements TableStore {
     if (changes.length === 0 && move === undefined) return
     if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
     this.packingCount += 1
-    // // One after the other, so that commits count in the order of their requests.
+    // One after the other, so that commits count in the order of their requests.
     const sent = this.packing.then(async () => {
       const parts = await packParts(changes)
       const transfer = parts.map(({ buffer }) => buffer)
@@ -243,7 +243,7 @@ class LmdbTableStore implements TableStore {
     this.folder.release()
   }
 
-  // // The writer clears replaced tables only after this thread reads the successor.
+  // The writer clears replaced tables only after this thread reads the successor.
   private rename(result: JobResult): void {
     for (const [name, record] of (result as { records: [string, TableRecord][] }).records)
       this.records.set(name, record)

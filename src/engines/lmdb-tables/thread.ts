@@ -74,7 +74,7 @@ export class WriterThread {
     await ended
   }
 
-  // // Requests during its start wait for it.
+  // Requests during its start wait for it.
   private start(): Worker {
     this.down = undefined
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: this.settings })
@@ -119,7 +119,7 @@ export class WriterThread {
     this.pendingBytes = 0
   }
 
-  // // At once after the first death; a thread that answers nothing before it dies again is restarted ever more rarely.
+  // At once after the first death; a thread that answers nothing before it dies again is restarted ever more rarely.
   private startAgain(): void {
     if (this.isClosing) return
     const restart = (): void => {

@@ -112,9 +112,9 @@ const turn = (): void => {
   if (waiting.length > 0 || (!room.isShort && sweepStep())) schedule()
 }
 
-// // A full disk must not stop the thread: the rest is swept after a later commit.
+// A full disk must not stop the thread: the rest is swept after a later commit.
 const sweepStep = (): boolean => {
-  // // Tables are cleared only once the store has confirmed that it reads their successors, each of them.
+  // Tables are cleared only once the store has confirmed that it reads their successors, each of them.
   const mayClear = hasSaid && replacing === 0
   try {
     return writer.hasSweep(lastNow, mayClear) && writer.sweep(lastNow, mayClear)

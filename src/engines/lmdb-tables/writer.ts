@@ -243,7 +243,7 @@ export class TableWriter {
     return value === undefined ? { table: 1, scope: 1, bytes: 0 } : unpack<Next>(value)
   }
 
-  // // After a failed transaction, the state in memory may never have been stored.
+  // After a failed transaction, the state in memory may never have been stored.
   private load(): void {
     this.env.root.resetReadTxn()
     this.next = this.readNext()

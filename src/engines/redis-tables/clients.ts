@@ -72,11 +72,11 @@ const openOne = async (
 ): Promise<OneClient> => {
   let hasConnected = false
   const options = clientOptions(url)
-  // // A server that never answered fails at once; one that did is retried for ever.
+  // A server that never answered fails at once; one that did is retried for ever.
   const first = (retries: number, cause: Error): number | Error => (hasConnected ? reconnectStrategy(retries) : cause)
   const socket = { ...options.socket, host, port, reconnectStrategy: first }
   const one = createClient({ ...options, database: url.database, socket })
-  one.on('error', () => undefined) // // each command reports it
+  one.on('error', () => undefined) // each command reports it
   const { promise: late, reject } = deferred()
   const timer = setTimeout(() => reject(new Error(`no answer for ${deadlineMs} ms`)), deadlineMs)
   try {
@@ -144,7 +144,7 @@ const clusterClient = async (url: RedisUrl): Promise<Client> => {
     topologyRefreshOnReconnectionAttemptStrategy: REFRESH_MS,
     defaults: { ...defaults, username, password, socket },
   })
-  cluster.on('error', () => undefined) // // each command reports it
+  cluster.on('error', () => undefined) // each command reports it
   await cluster.connect()
   return {
     isCluster: true,
@@ -170,12 +170,12 @@ const sentinelClient = async (url: RedisUrl, name: string, deadlineMs: number): 
     name,
     sentinelRootNodes: url.addresses,
     RESP: 2,
-    // // Else simultaneous first callers wait for a moment without sending a command.
+    // Else simultaneous first callers wait for a moment without sending a command.
     reserveClient: true,
     nodeClientOptions: { ...clientOptions(url), database: url.database },
     ...(url.tls !== undefined && { sentinelClientOptions: { socket: { tls: true as const, ...url.tls } } }),
   })
-  sentinel.on('error', () => undefined) // // each command reports it
+  sentinel.on('error', () => undefined) // each command reports it
   await sentinel.connect().catch((error: unknown) => {
     throw down(error)
   })
@@ -227,7 +227,7 @@ export const sentOnce = (
         try {
           resolve(await client.sendCommand(args, { typeMapping: TYPES }))
         } catch (error) {
-          // // A server that is no longer the master has done nothing; the library looks for the new one.
+          // A server that is no longer the master has done nothing; the library looks for the new one.
           isOver = !String((error as Error).message).startsWith('READONLY')
           if (isOver) reject(error as Error)
           throw error

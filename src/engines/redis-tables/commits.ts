@@ -75,7 +75,7 @@ export class Commits {
   ): Promise<void> {
     const others = [...groups].filter(([key]) => key !== own)
     const turn = ++this.turn
-    // // The master may be replaced between the rows and their checkpoint: the next one need not have the rows.
+    // The master may be replaced between the rows and their checkpoint: the next one need not have the rows.
     const server = move !== undefined && others.length > 0 ? this.connection.serverOf(own ?? '') : undefined
     const way: Way = { turn, move, server }
     if (move !== undefined && own !== undefined && others.length > 0) {
@@ -94,7 +94,7 @@ export class Commits {
               : this.storePlace(key, changes, way),
           ),
       )
-    // // Rows stored without a checkpoint are ensured with the next one.
+    // Rows stored without a checkpoint are ensured with the next one.
     if (isSplit && move.at !== undefined) await this.makeSure(move.consumer)
     else await this.replicatedAlone(others)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], way, true)
@@ -157,7 +157,7 @@ export class Commits {
         throw error
       }
     }
-    // // Steps between the first and the last are sent without waiting: the order in which they are stored does not matter.
+    // Steps between the first and the last are sent without waiting: the order in which they are stored does not matter.
     const between: Promise<void>[] = []
     await breathe()
     for (const step of stepsOf(changes, (name) => this.registry.tableOf(name))) {
@@ -166,7 +166,7 @@ export class Commits {
       const stored = store(step)
       if (step.isFirst || step.isLast) await stored
       else {
-        stored.catch(() => undefined) // // `all` reports it
+        stored.catch(() => undefined) // `all` reports it
         between.push(stored)
         await budget.room()
       }

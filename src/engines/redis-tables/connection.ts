@@ -115,7 +115,7 @@ export class Connection implements RedisConnection {
       try {
         return await ask()
       } catch (error) {
-        // // A server that replaced another one does not know the functions yet.
+        // A server that replaced another one does not know the functions yet.
         const reason = reasonOf(error)
         if (/function not found/i.test(reason)) await this.loadLibrary()
         else if (!reason.startsWith('TRYAGAIN')) throw error
@@ -155,7 +155,7 @@ export class Connection implements RedisConnection {
     const byServer = new Map(keys.map((key) => [client.nameOf(key), key]))
     const have = ([name, key]: [string, string], asked: Asked): Promise<void> =>
       replicas.have(name, key).catch((error) => {
-        // // Once more where the connection was given up meanwhile; another server may lack the written data.
+        // Once more where the connection was given up meanwhile; another server may lack the written data.
         const isGivenUp = this.replicas !== replicas && this.client.nameOf(key) === name
         if (asked.isLate || !isGivenUp) throw error
         return this.replicas.have(name, key)
@@ -235,7 +235,7 @@ export class Connection implements RedisConnection {
       if (this.isClosed) this.client.close()
       else this.giveUp(silent)
     } catch {
-      // // The next unanswered question tries again.
+      // The next unanswered question tries again.
     } finally {
       this.isOpening = false
     }

@@ -71,7 +71,7 @@ export class Epoch {
       const { epoch } = this.places
       if (String(await this.connection.call(mark, ['GET', mark])) === epoch) return
       this.isSure = false
-      void this.look().catch(() => undefined) // // the next question reports it
+      void this.look().catch(() => undefined) // the next question reports it
       throw down(new Error('a server has lost what it had'))
     })
     this.asked.set(mark, next)
@@ -132,7 +132,7 @@ export class Epoch {
     const ended = await this.registry.begin(before, epoch)
     if (ended === undefined) return
     await Promise.all(this.marks.map((mark) => this.connection.call(mark, ['SET', mark, epoch])))
-    void this.registry.dropEnded(new Set([before, ...ended])).catch(() => undefined) // // it only costs memory
+    void this.registry.dropEnded(new Set([before, ...ended])).catch(() => undefined) // it only costs memory
   }
 
   private async namesOfServers(): Promise<string> {

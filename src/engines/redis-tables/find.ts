@@ -141,7 +141,7 @@ const sortedByIndex = async (visit: Visit, question: Find, walk: Omit<Walk, 'wan
   )
   const { ids, ...page } = pageOf(matches, question)
   const rows: StoredRow[] = []
-  // // Unless all were seen at once, some may have changed since.
+  // Unless all were seen at once, some may have changed since.
   const isMatch = matcherOf(visit.table.declaration, question)
   for await (const stored of rowsOfIds(visit, ids)) if (isMatch(stored.row)) rows.push(stored)
   return { rows, ...page, matches }

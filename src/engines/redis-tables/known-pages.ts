@@ -79,7 +79,7 @@ export class KnownPages {
   private async answer(name: string, place: TableAt, question: Find, names: Names): Promise<Found> {
     const kept = this.pages.get(name)
     const page = await this.pageNow(kept, place, question, names)
-    // // Where nothing was ever changed, nothing would reveal a server that lost its rows.
+    // Where nothing was ever changed, nothing would reveal a server that lost its rows.
     if (page !== kept && freezePage(page.found) && page.changes !== '') this.pages.set(name, page)
     return page.found
   }
@@ -205,7 +205,7 @@ export class KnownPages {
       const known = this.told.get(name) ?? new ToldChanges(since)
       const answer = (await connection.fcall('changes', keys, [table.generation, known.last])) as [Buffer, Buffer[]?]
       const changes = String(answer[0])
-      // // A page without rows reads none, which would report it.
+      // A page without rows reads none, which would report it.
       if (lastOf(changes) === ENDED) throw new TableEnded()
       const [, told] = answer
       known.add(told ?? [])

@@ -75,11 +75,11 @@ export const planOf = async (place: Visit, question: Find): Promise<Plan> => {
   const counted = conditions
     .map((condition) => {
       const own = counts.slice(next, (next += condition.stretches.length))
-      // // Values without rows need not be walked.
+      // Values without rows need not be walked.
       const stretches = condition.stretches.filter((_, i) => own[i] > 0)
       return { ...condition, stretches, count: own.reduce((sum, one) => sum + one, 0) }
     })
-    // // A condition that every row meets is none.
+    // A condition that every row meets is none.
     .filter(({ count, isSingle }, i) => i === 0 || count < all || !isSingle)
   const least = counted.reduce((least, one) => (one.count < least.count ? one : least))
   const others = counted.filter((one) => one !== least && one !== counted[0])

@@ -40,7 +40,7 @@ export class Reads {
 
   /** At most READ_ROWS rows, seen at once; null for missing ones. @throws Failure engine_down, overloaded */
   rows(table: KnownTable, place: string, ids: readonly string[]): Promise<Rows> {
-    // // A single row is whole also while a commit of several steps is under way.
+    // A single row is whole also while a commit of several steps is under way.
     const isForced = ids.length === 1
     const name = `${place}:${table.generation}:${isForced ? '1' : '0'}`
     const queue = this.queues.get(name) ?? { waiting: [], waitingIds: 0, calls: 0 }
@@ -82,7 +82,7 @@ export class Reads {
       let at = 0
       for (const { ids, resolve } of questions) resolve(rows.slice(at, (at += ids.length)))
     } catch (error) {
-      // // All have waited as long for the same server; else each would wait for one deadline after the other.
+      // All have waited as long for the same server; else each would wait for one deadline after the other.
       for (const { reject } of [...questions, ...queue.waiting.splice(0)]) reject(error)
       queue.waitingIds = 0
     }

@@ -168,7 +168,7 @@ class RedisTables implements TableStore {
   async take(consumer: string): Promise<Taken> {
     const key = this.places.ofConsumer(consumer)
     const answer = (await this.connection.fcall('take', [key, ...consumerKeys(key)], [])) as Buffer[]
-    // // Also its previous owner's writes without a checkpoint: the new one finds those rows, and writes nothing.
+    // Also its previous owner's writes without a checkpoint: the new one finds those rows, and writes nothing.
     await this.connection.replicated([key, ...this.epoch.marks])
     const [at, fence] = answer.map(String)
     return { at: checkpointOf(at), fence: Number(fence) }
@@ -251,7 +251,7 @@ class RedisTables implements TableStore {
         if (isSame()) return answer
       } catch (error) {
         if (!(error instanceof TableEnded)) throw error
-        // // Another process replaced it.
+        // Another process replaced it.
         if (isSame()) await this.registry.read()
         if (isSame()) throw down(error)
       }

@@ -40,7 +40,7 @@ export class Registry {
 
   async declare(declaration: TableDeclaration): Promise<void> {
     const { name, version, lives = 'organization', isProjected = false } = declaration
-    // // Rows that live by themselves stay where the registry was lost: they are found again under the same name.
+    // Rows that live by themselves stay where the registry was lost: they are found again under the same name.
     const generation = lives === 'row' ? `${name}.${version}` : randomBytes(6).toString('hex')
     const indexes = indexNames(declaration)
     const args = [name, String(version), generation, lives, isProjected ? '1' : '0', indexes.join('\n')]
@@ -91,7 +91,7 @@ export class Registry {
   async begin(before: string, epoch: string): Promise<string[] | undefined> {
     const answer = (await this.connection.fcall('begin', [this.places.registry], [before, epoch])) as Buffer[]
     const [inForce, ...ended] = answer.map(String)
-    // // The registry's lost generations are known here.
+    // The registry's lost generations are known here.
     const known = [...this.tables.values()].map(({ generation }) => generation)
     return inForce === epoch ? [this.places.epoch, ...known, ...ended] : undefined
   }
@@ -100,21 +100,21 @@ export class Registry {
     const next = `${this.places.ofConsumer(`${consumer}@next`)}:consumer`
     const live = `${this.places.ofConsumer(consumer)}:consumer`
     const built = (await this.connection.call(next, ['HGET', next, 'at'])) as Buffer | null
-    // // The built tables have been lost.
+    // The built tables have been lost.
     if (built === null) throw down(new Error(`nothing is built of ${consumer}`))
-    // // Where the answer of this call was lost, the built tables are in place: they have not ended.
+    // Where the answer of this call was lost, the built tables are in place: they have not ended.
     const ended = tables.flatMap((name) => {
       const [live, next] = [this.tables.get(name), this.tables.get(`${name}@next`)]
       return live !== undefined && next !== undefined && next.generation !== live.generation ? [live] : []
     })
-    // // Nobody reads a lost table: after a crash between the two it is rebuilt, and not in its place.
+    // Nobody reads a lost table: after a crash between the two it is rebuilt, and not in its place.
     if (ended.some(({ isLost }) => isLost)) await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.fcall('promote', [this.places.registry], [this.places.epoch, ...tables])
     await this.connection.replicated([this.places.registry])
     for (const name of tables) this.putInPlace(name)
     await this.connection.call(live, ['HSET', live, 'at', built])
     await this.connection.call(next, ['HDEL', next, 'at'])
-    // // Deletes the rows of before, whatever has been read since of the new ones.
+    // Deletes the rows of before, whatever has been read since of the new ones.
     for (const table of ended) await this.dropRows(table, true)
   }
 
@@ -145,7 +145,7 @@ export class Registry {
     if (this.knownScopes.has(known)) return
     const key = this.places.scopesOf(generation)
     await this.connection.call(key, ['SADD', key, scope])
-    // // Another server than that of the rows may keep it, and nobody scans a forgotten scope.
+    // Another server than that of the rows may keep it, and nobody scans a forgotten scope.
     if (this.connection.isCluster) await this.connection.replicated([key])
     this.knownScopes.add(known)
   }
@@ -216,7 +216,7 @@ export class Registry {
       const keys = tableKeys(place, table)
       await (hasEnded ? this.end(place, table, keys) : this.connection.call(place, ['UNLINK', ...keys]))
     }
-    // // Including those that another process has dropped, and that are noted nowhere any more.
+    // Including those that another process has dropped, and that are noted nowhere any more.
     for (const known of this.knownScopes) if (known.startsWith(`${generation}:`)) this.knownScopes.delete(known)
     const scopes = this.places.scopesOf(generation)
     await this.connection.call(scopes, ['UNLINK', scopes])

@@ -57,7 +57,7 @@ export class Replicas {
     try {
       const connection = await this.connectionTo(server)
       if (!(await this.hasSome(server, connection))) return
-      // // WAIT covers the writes of its own connection, which come after all earlier ones.
+      // WAIT covers the writes of its own connection, which come after all earlier ones.
       await connection.sendCommand(['SET', `${key}:waited`, '1', 'PX', String(MARK_MS)])
       const replicas = Number(await connection.sendCommand(['WAIT', '1', String(WAIT_MS)]))
       if (replicas > 0) return

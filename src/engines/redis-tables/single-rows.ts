@@ -37,7 +37,7 @@ export class SingleRows {
         throw down(new Error(`${server} has given its place to another server`))
       return undefined
     } catch (error) {
-      // // If another process has put its own meanwhile, after a failover that lost this one, that one stays.
+      // If another process has put its own meanwhile, after a failover that lost this one, that one stays.
       await this.connection.fcall('take_back', keys, args).catch(() => undefined) // a repeat finds it for a while
       throw error
     }
@@ -47,7 +47,7 @@ export class SingleRows {
     for await (const keys of this.connection.keys(this.places.rowsPattern(table.generation))) {
       for (const key of keys) {
         const [, scope, id] = /\{r:[^:]*:([^:]*):([\s\S]*)\}$/.exec(key) ?? []
-        if (id === undefined) continue // // a mark for waits on replicas, or of the writer of a row
+        if (id === undefined) continue // a mark for waits on replicas, or of the writer of a row
         const bytes = await this.bytes(table, scope, id)
         if (bytes !== null) yield { scope, id, row: unpackRow<R>(bytes) }
       }

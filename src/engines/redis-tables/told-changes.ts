@@ -46,7 +46,7 @@ export class ToldChanges {
   /** Token and effect of each change behind the last one, as Redis reports them. */
   add(told: readonly Buffer[]): void {
     for (let i = 0; i + 1 < told.length; i += 2) {
-      // // The driver's buffer is a part of a larger one, which it would retain.
+      // The driver's buffer is a part of a larger one, which it would retain.
       this.told.push({ token: String(told[i]), packed: Buffer.from(told[i + 1]) })
       this.bytes += told[i + 1].length
     }

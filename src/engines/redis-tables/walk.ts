@@ -111,7 +111,7 @@ const sweep = (place: TableAt): Promise<unknown> =>
   place.connection.fcall('sweep', keysOf(place), [place.table.generation, String(SWEEP_ROWS), newToken()])
 
 export async function* walkRows(visit: Visit, walk: Omit<Walk, 'wanted'>): AsyncGenerator<StoredRow> {
-  // // After the last row the walk continues from the last entry, which need not be a row that passed.
+  // After the last row the walk continues from the last entry, which need not be a row that passed.
   for await (const { ids, rows } of walkOn(visit, { ...walk, wanted: 'rows' }))
     for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield stored(visit, ids[i], rows[i])
 }

@@ -74,10 +74,10 @@ const connect = (
     endpoint,
     forcePathStyle: endpoint !== undefined,
     credentials,
-    // // Uploads in parts must not need another checksum than the protocol's own: other servers know none.
+    // Uploads in parts must not need another checksum than the protocol's own: other servers know none.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // // Without the last one an unanswered request only logs a warning, and waits for ever.
+    // Without the last one an unanswered request only logs a warning, and waits for ever.
     requestHandler: {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       requestTimeout: timeoutMs,

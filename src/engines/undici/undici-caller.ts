@@ -104,7 +104,7 @@ const guardedConnector = (
 ): buildConnector.connector => {
   const guardedLookup: LookupFunction = (hostname, options, done) => {
     lookup(hostname, options, (error, addresses) => {
-      // // A missing name and one that leads inside get the same words: else customers could list internal names.
+      // A missing name and one that leads inside get the same words: else customers could list internal names.
       if (error !== null) return done(new RefusedAddress(), '')
       const passed = addresses.filter(({ address }) => guard(address))
       if (passed.length === 0) return done(new RefusedAddress(), '')

@@ -16,7 +16,7 @@ export const loadState = async <State, Command>(
     const from = Math.min(kept.version, kept.revision)
     const events = await log.read(stream, from, PAGE_EVENTS)
     const witness = events[kept.revision - from]
-    // // That event is present, so nothing before it was erased either, and it came after that state.
+    // That event is present, so nothing before it was erased either, and it came after that state.
     if (witness?.revision === kept.revision && witness.id === kept.eventId)
       return fold(
         log,

@@ -101,7 +101,7 @@ export class ClaimTaker {
    */
   async take(claim: UniqueClaim, version: number): Promise<void> {
     for (let tries = 0; tries < TRIES; tries++) {
-      // // Values of something new are rarely claimed: where one is, the append finds out.
+      // Values of something new are rarely claimed: where one is, the append finds out.
       const isLikelyFree = version === 0 && tries === 0
       const { claimant, events } = isLikelyFree ? UNCLAIMED : await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
@@ -124,7 +124,7 @@ export class ClaimTaker {
     for (let tries = 0; tries < TRIES; tries++) {
       const now = await this.owners.ask(owner, claim)
       if (now.holds) return false
-      // // Its stream has moved on since: its pending write there is refused already.
+      // Its stream has moved on since: its pending write there is refused already.
       if (now.version > version) return true
       if (await this.owners.fence(owner, now.version, this.context)) return true
     }

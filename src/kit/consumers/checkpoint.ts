@@ -47,7 +47,7 @@ export class OwnedCheckpoint {
         this.at = this.unanswered
         return this.tables.commit(changes, { consumer, from: this.at, at, fence })
       })
-      // // An unanswered commit with the same end would be taken for this one, which may have other rows.
+      // An unanswered commit with the same end would be taken for this one, which may have other rows.
       const isTaken = at !== undefined && this.unanswered !== undefined && isSameCheckpoint(at, this.unanswered)
       if (isTaken) await this.tables.commit(changes, { consumer, from: at, at, fence })
     } catch (error) {

@@ -22,7 +22,7 @@ export class ConsumerTurn {
     else takers.push(taker)
     if (this.isRunning) return
     this.isRunning = true
-    // // Other partitions' entries of the same commit, and its acknowledgements, come first.
+    // Other partitions' entries of the same commit, and its acknowledgements, come first.
     process.nextTick(() => void this.run())
   }
 

@@ -126,7 +126,7 @@ export class Follower {
   private run(): void {
     const { clock, logger } = this.services
     const onFailure = (error: unknown, failures: number): void => {
-      // // Another owner stored something, or the store lost its data: continue from the stored checkpoint.
+      // Another owner stored something, or the store lost its data: continue from the stored checkpoint.
       if (error instanceof StaleCommit) {
         this.owned = undefined
         this.wasLost = true
@@ -140,7 +140,7 @@ export class Follower {
     const { signal } = this.abort
     const { source, batchEventsMax } = this.options
     if (this.wasLost && (await this.services.isOurs?.()) === false) throw new Error('another process follows by now')
-    await this.storing.end().catch(() => undefined) // // its failure led here, or is met again
+    await this.storing.end().catch(() => undefined) // its failure led here, or is met again
     if (this.tables !== undefined) this.at = (await this.own(this.tables)).at?.all
     await this.options.begin?.()
     for await (const batch of this.services.log.follow(source, this.at, signal, batchEventsMax)) {
@@ -148,7 +148,7 @@ export class Follower {
       progressed()
     }
     await this.storing.end()
-    // // Only the signal ends the following, or a log that was closed under it.
+    // Only the signal ends the following, or a log that was closed under it.
     await pause(this.services.clock, RETRY_MS[0], signal)
   }
 

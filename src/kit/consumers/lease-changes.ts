@@ -57,7 +57,7 @@ export class LeaseChanges {
 
   private async glance(lookAtMs: number): Promise<void> {
     const { waits } = this
-    const last = await this.rows.lastChange().catch(() => this.known) // // the next look reports the error
+    const last = await this.rows.lastChange().catch(() => this.known) // the next look reports the error
     if (this.waits !== waits) return
     if (last === this.known) return this.wait(lookAtMs)
     this.known = last

@@ -55,7 +55,7 @@ export class LeaseMembers {
   }
 
   see(members: ReadonlyMap<string, Member>, nowMs: number): void {
-    // // A process that stood still meanwhile did not look for signs.
+    // A process that stood still meanwhile did not look for signs.
     const lookedMs = Math.min(nowMs - this.lookedAtMs, 2 * LOOK_MS)
     this.lookedAtMs = nowMs
     const before = this.members

@@ -95,7 +95,7 @@ export class LeaseRows {
     if (this.tables.showAs === undefined) return false
     return this.tables.showAs(owner).then(
       () => true,
-      () => false, // // a user without that right: only the silence tells
+      () => false, // a user without that right: only the silence tells
     )
   }
 

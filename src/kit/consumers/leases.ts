@@ -106,7 +106,7 @@ export class LeaseOwners implements Owners {
       joined.isEnding = true
       this.leave(joined)
     }
-    void this.look() // // the next owners are known before the parts are free
+    void this.look() // the next owners are known before the parts are free
   }
 
   /** Gives up the rest, so that others need not wait until this process is taken for dead. */
@@ -229,7 +229,7 @@ export class LeaseOwners implements Owners {
     const begunMs = clock.monotonic()
     const passedMs = (): number => Math.round(clock.monotonic() - begunMs)
     const msOf: { [consumer: string]: number } = {}
-    // // Turns that end later write later: the longest time stays.
+    // Turns that end later write later: the longest time stays.
     await Promise.all(taken.map(({ owned, turn }) => turn.then(() => (msOf[consumerOf(owned.name)] = passedMs()))))
     logger.info('parts taken', { parts: taken.length, ms: passedMs(), msOf })
   }
@@ -266,7 +266,7 @@ export class LeaseOwners implements Owners {
         }),
       )
       joined.state = 'idle'
-      void this.look() // // the rightful owner need not wait
+      void this.look() // the rightful owner need not wait
     }
     joined.turn = joined.turn.then(leave)
   }

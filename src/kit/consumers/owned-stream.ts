@@ -88,7 +88,7 @@ export class OwnedStream<Entry> {
   }
 
   private async write(): Promise<void> {
-    // // Entries of the same turn of the event loop go together.
+    // Entries of the same turn of the event loop go together.
     await new Promise<void>((resume) => queueMicrotask(resume))
     try {
       while (this.waiting.length > 0 && !this.isClosed && this.failure === undefined) await this.appendSome()

@@ -149,7 +149,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   }
 
   takeTurn(): boolean {
-    // // The loop may have been woken meanwhile: then the inbox is its own.
+    // The loop may have been woken meanwhile: then the inbox is its own.
     while (this.wake !== undefined) {
       const next = this.nextInInbox()
       if (next === undefined) break
@@ -237,7 +237,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   private async catchUp(): Promise<void> {
     const { log, streamOf, decode } = this.options
     const events = await log.read(streamOf(this.partition), this.at + 1, PAGE_EVENTS)
-    if (events.length === 0) this.at = this.head // // all of it is truncated
+    if (events.length === 0) this.at = this.head // all of it is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
     const { consumer, partition } = this
     const waiting = events.map((event) => ({ ...event, entry: decode(event, partition), weight: 1 }))

@@ -42,7 +42,7 @@ export class PartitionFeed<Entry> {
       const fresh = new FedPartition(this.options, partition, this.turn)
       await fresh.learnHead()
       if (this.isClosed) throw new Error('the feed is closed')
-      // // Another consumer may have been quicker. No await from here: a leaving consumer closes an empty partition.
+      // Another consumer may have been quicker. No await from here: a leaving consumer closes an empty partition.
       if (!this.partitions.has(partition)) this.partitions.set(partition, fresh.follow())
     }
     this.partitions.get(partition)?.add(consumer, at, isOurs)
@@ -114,7 +114,7 @@ class FedPartition<Entry> {
   async remove(consumer: PartitionConsumer<Entry>): Promise<void> {
     const member = this.members.get(consumer)
     this.members.delete(consumer)
-    // // Its handler may wait for something that never comes; `leave` makes the result useless.
+    // Its handler may wait for something that never comes; `leave` makes the result useless.
     await member?.stop(LEAVE_MS)
   }
 
@@ -187,7 +187,7 @@ class FedPartition<Entry> {
 
   /** Takes the events that other processes append. */
   private async hear({ events }: FollowBatch): Promise<undefined> {
-    await new Promise((resume) => setImmediate(resume)) // // own entries are offered in this turn, not to be decoded
+    await new Promise((resume) => setImmediate(resume)) // own entries are offered in this turn, not to be decoded
     let echoes = 0
     for (const event of events) {
       if (event.revision <= this.head) echoes++

@@ -112,7 +112,7 @@ export class RowsOverlay implements Rows {
     const add = (change: RowChange): void => {
       if (found.length < limit && isFound(change)) found.push({ id: change.id, row: change.row as R })
     }
-    // // Before the tables, where all rows changed since are passed over.
+    // Before the tables, where all rows changed since are passed over.
     for (const change of this.changes.values()) add(change)
     for (const [key, change] of this.under ?? []) if (!this.changes.has(key)) add(change)
     for (let after: string | null | undefined; after !== null && found.length < limit; ) {

@@ -6,7 +6,7 @@ import type { Logger } from '../../kernel/logger.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { WORDS_VERSION } from '../../kernel/words.ts'
 
-/** Rows as a projection sees them while a batch is applied: reads see what earlier events of the batch wrote. */
+/** Rows as a projection sees them while a batch is applied: reads see the writes of earlier events of the batch. */
 export interface Rows {
   get<R extends Row>(table: string, scope: string, id: string): Promise<R | undefined>
   /** Rows by one field declared `equality`; some of them, where there are more than `limit`. */

@@ -64,7 +64,7 @@ export class Checkpoints {
         cancelLook = this.clock.after(POLL_MS, lookNow)
       }
       this.waiters.add(waiter)
-      // // A consumer already noticed runs here, and will be noticed again.
+      // A consumer already noticed runs here, and will be noticed again.
       if (heard === undefined) lookNow()
       else lookLater()
     })
@@ -102,7 +102,7 @@ export class Checkpoints {
         await store.commit(changes, move)
         if (move?.at === undefined) return
         const { consumer, from, at } = move
-        // // The rows before may be another process's.
+        // The rows before may be another process's.
         const isKnown = this.changed.has(consumer) && from?.all === this.heard.get(consumer)?.all
         if (changes.length > 0 || !isKnown) this.changed.set(consumer, at.all ?? -1)
         this.stored(consumer, at)

@@ -6,7 +6,7 @@ const UNKNOWN = 'application/octet-stream'
 /** The media type of a file by its first bytes, whatever is declared. Text is text, whether a page or a script. */
 export const contentTypeOf = async (head: Uint8Array): Promise<string> => {
   const { fileTypeFromBuffer } = await import('file-type')
-  // // The examination of a misleading file may fail: its type is then unknown.
+  // The examination of a misleading file may fail: its type is then unknown.
   const found = await fileTypeFromBuffer(head).catch(() => undefined)
   return found?.mime ?? (isText(head) ? 'text/plain' : UNKNOWN)
 }

@@ -33,7 +33,7 @@ export const numberCell = (value: number, shown: Shown, is1904: boolean): Cell =
   if (typeof shown === 'object')
     return Number.isInteger(value) && value >= 0 ? String(value).padStart(shown.zeros, '0') : value
   if (shown === 'number' || value < 0 || value > 2_958_466) return value
-  // // The 1900 system has a 29th of February that did not exist.
+  // The 1900 system has a 29th of February that did not exist.
   const days = is1904 ? value + 1_462 : value < 60 ? value + 1 : value
   const ms = Math.round((days - 25_569) * DAY_MS)
   const text = new Date(ms).toISOString().slice(0, -1)

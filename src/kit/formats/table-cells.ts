@@ -34,7 +34,7 @@ export interface TableLimits {
 }
 
 export const TABLE_LIMITS: TableLimits = {
-  // // Capacity of one sheet of a workbook: a million records and their header fit.
+  // Capacity of one sheet of a workbook: a million records and their header fit.
   rowsMax: 1_048_576,
   columnsMax: 1_000,
   cellCharsMax: 32_767,

@@ -188,7 +188,7 @@ export class Idempotency {
         expiresAt: clock.now() + CRASHED_AFTER_MS,
       }
       const other = await tables.putIfAbsent<ClaimRow>(claim)
-      // // Killed between its claim and its row: the attempt after that one is free.
+      // Killed between its claim and its row: the attempt after that one is free.
       if (other !== undefined && isEarlier(other.life, life)) continue
       if (other !== undefined) throw underWay()
       const row: KeptRow = { ...kept, state: 'running', attempt, life, aliveAt: clock.now() }

@@ -27,7 +27,7 @@ const measured = (bytes: Uint8Array): ReturnType<typeof imageSize> => {
   try {
     return imageSize(bytes)
   } catch {
-    // // Not a picture that the library knows, or one that is cut short.
+    // Not a picture that the library knows, or one that is cut short.
     throw unsupported()
   }
 }

@@ -74,7 +74,7 @@ export const openForm = (contentType: string | undefined, { fields, files, fileB
       limits: {
         fieldSize: FIELD_BYTES_MAX,
         fileSize: fileBytesMax,
-        // // One more each, so that the first excess one is named.
+        // One more each, so that the first excess one is named.
         fields: fields.length + 1,
         files: filesMax + 1,
         parts: fields.length + filesMax + 2,

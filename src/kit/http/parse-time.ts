@@ -1,7 +1,7 @@
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 
-// // Points come in runs of one day: its beginning is computed once.
+// Points come in runs of one day: its beginning is computed once.
 let dayKey = -1
 let dayStart = 0
 

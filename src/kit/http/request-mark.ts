@@ -24,7 +24,7 @@ export const markOf = (id: string, { fingerprint, startedAt }: RecalledRow): str
 
 /** The request of a mark: its place in RECALLED and its row. */
 export const readMark = (mark: string): { scope: string; id: string; row: RecalledRow } => ({
-  // // They belong to no organization; so, in a cluster, they are spread over the servers.
+  // They belong to no organization; so, in a cluster, they are spread over the servers.
   scope: mark[0],
   id: mark.slice(0, ID),
   row: {

@@ -45,7 +45,7 @@ type Asked = { from: number; to: number } | { last: number }
 const part = async (source: Ranged, asked: Asked, headers: { [name: string]: string }): Promise<Reply> => {
   const from = 'last' in asked ? await beginOfLast(source, asked.last) : asked.from
   const to = 'last' in asked ? Number.MAX_SAFE_INTEGER : asked.to
-  // S3 must not be asked for a range beyond what it can count.
+  // S3 must not be asked for a range beyond the numbers that it can count.
   const { bytes, stream } = await found(source.get({ from, to: Math.min(to, 2 ** 48) }))
   if (from >= bytes || ('last' in asked && asked.last === 0)) {
     await stream[Symbol.asyncIterator]().return?.()

@@ -74,7 +74,7 @@ class FormReader<Stored> {
       stream.on('error', () => this.fail(brokenForm()))
       if (field !== fileField) return this.fail(invalid(`/${field}`, 'is not a known file'))
       if (this.storing !== undefined) return this.fail(invalid(`/${field}`, 'must be sent once'))
-      // // A reader that stops gives its reason; the stream must not fail before.
+      // A reader that stops gives its reason; the stream must not fail before.
       this.storing = sink.store(name ?? '', (stream as Readable).iterator({ destroyOnReturn: false }))
       this.storing.catch(this.fail)
     })
@@ -91,7 +91,7 @@ class FormReader<Stored> {
     this.form.end()
     await Promise.race([this.failed, this.finished])
     const stored = await this.storing
-    // // The content of the last piece.
+    // The content of the last piece.
     await Promise.race([this.failed, Promise.resolve()])
     return { fields: this.fields, stored }
   }

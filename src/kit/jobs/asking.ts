@@ -46,7 +46,7 @@ export class JobPlaces {
       const message = `${others} ${plural} of your organization wait or run; wait for one to end, or cancel one.`
       throw new Failure('rate_limited', { message, retryAfterSeconds: RETRY_AFTER_S })
     }
-    // // Where others have taken all places, an organization with none waiting still gets one.
+    // Where others have taken all places, an organization with none waiting still gets one.
     if ((await this.all()) < (others === 0 ? 2 : 1) * this.allMax) return
     this.release(organizationId, id)
     throw new Failure('overloaded', {

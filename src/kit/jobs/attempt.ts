@@ -59,7 +59,7 @@ export const runAttempt = async <Asked extends JobAsked>(
     const nowMs = clock.monotonic()
     const isLittle = processed - told.processed < (row.total ?? 0) * PROGRESS_SHARE
     if (isLittle || nowMs - told.atMs < PROGRESS_MS) return
-    // // If the total is an estimate, there may be more.
+    // If the total is an estimate, there may be more.
     const shown = Math.min(processed, row.total ?? Number.POSITIVE_INFINITY)
     const said = { attempt, processed: shown, ...(cursor !== undefined && { cursor }), at: clock.now() }
     const { row: now } = await tell({ kind: 'progress', ...said })

@@ -141,7 +141,7 @@ const changeOf = (types: JobTypes, row: JobRow, type: string, said: JobSaid): Pa
   if (type === types.progressed)
     return { updatedAt, processed, ...(cursor !== undefined && { reached: { attempt, cursor } }) }
   if (type === types.finished) {
-    const isCancelled = row.status === 'cancelled' // // its progress by then
+    const isCancelled = row.status === 'cancelled' // its progress by then
     return { updatedAt, processed, result, ...(!isCancelled && { status: 'completed', total: processed }) }
   }
   if (type === types.failed) return { updatedAt, status: 'failed', error: { code, message } }

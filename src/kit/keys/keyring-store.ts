@@ -71,7 +71,7 @@ const make = async (path: string): Promise<KeyringFile> => {
   await mkdir(dirname(path), { recursive: true })
   const temporary = await writeBeside(path, file)
   try {
-    // Unlike a rename, a link never replaces what another process has just made.
+    // Unlike a rename, a link never replaces a file that another process has just made.
     await link(temporary, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

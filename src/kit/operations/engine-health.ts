@@ -51,7 +51,7 @@ export class EngineHealth {
       this.options.metrics.engineUp.set({ engine: name }, 1)
       return true
     } catch {
-      // // The gauge and the answer of /readyz are the record.
+      // The gauge and the answer of /readyz are the record.
       this.options.metrics.engineUp.set({ engine: name }, 0)
       return false
     } finally {

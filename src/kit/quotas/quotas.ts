@@ -161,7 +161,7 @@ export class Quotas {
     for (let counts = 1; ; counts++) {
       const stored = await this.stored(organizationId, quota)
       const now = await this.through(quota)
-      // // Rows added to the table meanwhile may be both counted and held: counted again, they are one or the other.
+      // Rows added to the table meanwhile may be both counted and held: counted again, they are one or the other.
       const isBetween = [...use.holds].some(({ position = -1 }) => position > through && position <= now)
       if (!isBetween || counts === COUNTS_MAX) {
         for (const hold of use.holds) if (hold.position !== undefined && hold.position <= through) drop(use, hold)

@@ -117,7 +117,7 @@ export class Rule {
     const parts = new Map(partsOf(text))
     const until = parts.get('UNTIL')
     if (until !== undefined) parts.set('UNTIL', wallUntil(until, untilOf))
-    // // The library counts from the first time again at each look.
+    // The library counts from the first time again at each look.
     this.countMax = Number(parts.get('COUNT') ?? Number.POSITIVE_INFINITY)
     parts.delete('COUNT')
     const sent = libraryRule(parts, start, 1, strict)
@@ -151,7 +151,7 @@ export class Rule {
       if (first == null) return
       from = first.epochMilliseconds
       yield from
-      // // Many at once cost a fraction of as many single searches for the next.
+      // Many at once cost a fraction of as many single searches for the next.
       const end = new Date(from + steps * this.stepMs)
       for (const { epochMilliseconds } of unlessTooFar(() => this.rule.between(new Date(from), end)) ?? []) {
         from = epochMilliseconds

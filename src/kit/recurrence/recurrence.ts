@@ -63,12 +63,12 @@ export const nextAfter = (recurrence: Recurrence, afterMs: number): string | und
 /** The due times after a moment, each computed on demand: a thousand of a rare rule take a second. */
 export function* eachDueAfter(recurrence: Recurrence, afterMs: number): Generator<number, void> {
   const { timeZone, startTime, endTime } = recurrence
-  // // Rules have no milliseconds.
+  // Rules have no milliseconds.
   const startMs = Math.floor(Date.parse(startTime) / 1000) * 1000
   const endMs = endTime === undefined ? TIME_MS_MAX : Date.parse(endTime)
   const clock = new WallClock(timeZone)
   let last = Math.max(afterMs, startMs - 1)
-  // // The rule runs in wall-clock time; a little earlier, since the clock may have been set.
+  // The rule runs in wall-clock time; a little earlier, since the clock may have been set.
   for (const wallMs of ruleOf(recurrence, clock).after(clock.wallOf(last) - SHIFT_MS_MAX)) {
     const at = clock.instantOf(wallMs)
     if (at > endMs) return

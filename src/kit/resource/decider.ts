@@ -62,7 +62,7 @@ export const resourceDecider = (
         if (idFrom !== undefined && data.values[idFrom.field] !== undefined) throw taken(`/${idFrom.field}`)
         throw taken('/_id', 'conflict')
       }
-      // // Nothing is made, so that no consumer sees a new record.
+      // Nothing is made, so that no consumer sees a new record.
       if (type === 'restore')
         return state.status === 'deleted' && !isErased(state) ? [{ type: types.changed, data }] : []
       if (state.status !== 'live' || state.organizationId !== data.organizationId) throw new Failure('not_found')

@@ -120,7 +120,7 @@ export class Naming {
     const nameIn: NameIn = async (values, before) => {
       const fields = this.newlyNamed(values, before)
       if ([...fields.keys()].every((key) => begun.has(key))) return
-      // // All in one order, also where a write is decided again: two that wait for each other's names would deadlock.
+      // All in one order, also where a write is decided again: two that wait for each other's names would deadlock.
       const keys = [...new Set([...begun, ...fields.keys()])].sort()
       for (const key of begun) names.end(key, undefined)
       begun.clear()
@@ -146,7 +146,7 @@ export class Naming {
   /** Runs a deletion, which gets the records that started to name this one lately. */
   deletion<Done>(id: string, remove: (lately: readonly RecordRef[]) => Promise<Done>): Promise<Done> {
     const { idFrom, plural, deletion } = this.declaration
-    // // `takeOut` looks for names again later; under a derived id the record may be made again.
+    // `takeOut` looks for names again later; under a derived id the record may be made again.
     if (deletion?.whenReferenced === 'takeOut' || idFrom !== undefined) return remove([])
     return namesOf(this.services.log).without(keyOf(plural, id), remove)
   }
@@ -156,7 +156,7 @@ export class Naming {
     const { log, resources } = this.services
     const { noun } = resources.declarationOf(target)
     const [last] = await log.read(`${noun}-${key.slice(target.length + 1)}`, 'end', 1, 'backwards')
-    // // The stream of a deleted record may end with an event that only keeps others from writing at its place.
+    // The stream of a deleted record may end with an event that only keeps others from writing at its place.
     if (last?.type !== eventTypes(noun).changed) return false
     const names = namesOf(log)
     names.restored(key)

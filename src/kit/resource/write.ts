@@ -166,9 +166,9 @@ export class ResourceWriter implements ResourceWrites {
             await assertDeletable(state, version)
             return { plural, id, replaceWith }
           })
-    // // A record that a repeated request deleted before is not looked at again.
+    // A record that a repeated request deleted before is not looked at again.
     const { state, version } = last ?? (await this.load(id))
-    // // It is deleted: the failed rest follows (reactors/references).
+    // It is deleted: the failed rest follows (reactors/references).
     const takenOut = await this.takeOut(origin, id, TAKEN_OUT_MAX).catch(() => ({ isDone: false, wrote: undefined }))
     const row = rowOf(id, version, state)
     return { wrote: allWrote(wrote, takenOut.wrote), row, isPending: !takenOut.isDone }

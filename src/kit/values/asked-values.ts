@@ -51,7 +51,7 @@ const isChoice = (type: ValueRule['type']): boolean => type === 'option' || type
 /** The value that a text means. @throws Failure invalid */
 export const askedValue = ({ type, options }: ValueRule, text: string, path: string): Json => {
   const value = type === 'number' ? numberOf(text) : type === 'boolean' ? booleanOf(text) : timeOr(type, text)
-  // // Values that the other rules forbid may exist from before.
+  // Values that the other rules forbid may exist from before.
   const bare = { type: isChoice(type) ? ('text' as const) : type }
   const fault = value === '' ? 'must not be empty' : valueFault(bare, value)
   if (fault !== undefined) throw invalid(path, fault)

@@ -54,7 +54,7 @@ export const renderTemplate = (template: string, data: object, options: RenderOp
 
 const kept = new RecentMap<string, Token[] | string>(KEPT_MAX / 2)
 const parser = new mustache.Writer()
-// // Its own cache never forgets.
+// Its own cache never forgets.
 ;(parser as unknown as { templateCache: undefined }).templateCache = undefined
 
 /** The tokens, or the fault of the syntax. */

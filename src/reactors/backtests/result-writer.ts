@@ -66,7 +66,7 @@ export class ResultWriter {
     bounds: ResultBounds = {},
   ): Promise<ResultWriter> {
     const stream = resultStream(job.backtestId)
-    await log.erase(stream) // // output of an earlier attempt
+    await log.erase(stream) // output of an earlier attempt
     return new ResultWriter(log, job, bounds)
   }
 

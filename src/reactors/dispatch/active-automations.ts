@@ -19,7 +19,7 @@ export class ActiveAutomations {
     let rows = this.known.get(key)
     if (rows === undefined) {
       this.known.set(key, (rows = this.find(organizationId, trigger)))
-      // // Failed lookups are repeated.
+      // Failed lookups are repeated.
       rows.catch(() => this.known.delete(key))
     }
     return rows
@@ -32,7 +32,7 @@ export class ActiveAutomations {
     if (known !== undefined) return known
     const asked = this.of(organizationId, trigger)
     return asked.then(({ length }) => {
-      // // Lookups from before `forget` are out of date.
+      // Lookups from before `forget` are out of date.
       if (this.known.get(key) === asked) this.areAny.set(key, length > 0)
       return length > 0
     })

@@ -74,7 +74,7 @@ export const attemptRun = async (
   const action = actions[automation.automationType]
   if (action === undefined) throw new Error(`there is no action ${automation.automationType}`)
   const details = detailsOf(keyring, automation)
-  // // Before rights are looked at: the rights at the time of the action count.
+  // Before rights are looked at: the rights at the time of the action count.
   if (action.readsLists(details, run.trigger)) await assertListed(options, run.trigger)
   const [editor, seen] = await Promise.all([
     directory.editor(run.trigger.organizationId, automation.editorId),

@@ -155,7 +155,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
       .reduce((sum, backlog) => sum + countOf(backlog), 0)
   }
 
-  /** Lag of what it follows beside the transitions. */
+  /** Lag of the streams followed beside the transitions. */
   lags(now: number): Lag[] {
     return [...this.hear.lags(now), ...(this.subjects?.lags(now) ?? [])]
   }

@@ -79,7 +79,7 @@ const realData = async (
   const seen = await seeEvent(directory, trigger, trigger.at)
   const { type, id } = trigger.subject
   const tracker = type === 'tracker' ? await directory.tracker(trigger.organizationId, id, trigger.at) : undefined
-  // // One that never existed has only an id.
+  // One that never existed has only an id.
   const isThere = type !== 'tracker' || tracker?.shown.name !== undefined
   if (!isThere || !seen.isFor(caller)) throw invalid(path, NAMES_NOTHING)
   if (!seen.isFor(editor))

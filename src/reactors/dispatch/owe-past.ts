@@ -77,7 +77,7 @@ async function* backwards(
   from: number | 'end',
 ): AsyncGenerator<RecordedEvent, void> {
   for (let next = from; next === 'end' || next >= 0; ) {
-    // // Mostly the first one shows that there is nothing.
+    // Mostly the first one shows that there is nothing.
     const events = await log.read(stream, next, next === from ? 1 : PAGE_EVENTS, 'backwards')
     if (events.length === 0) return
     yield* events

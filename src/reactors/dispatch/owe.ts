@@ -55,7 +55,7 @@ export const oweRuns = async (
   { revision, position, decided }: TransitionEntry,
 ): Promise<OwedFact[]> => {
   if (decided === undefined) return []
-  // // Later ones are owed the earlier events once they are known, in their order (`owe-past.ts`).
+  // Later ones are owed the earlier events once they are known, in their order (`owe-past.ts`).
   const isHeard = (row: AutomationRow): boolean => row.activatedPosition <= pending.progress.automations
   const look = new EntryLook(new ActiveAutomations(options.tables), options, isHeard)
   const isOwed = (runId: string): boolean => pending.partial.has(runId)

@@ -63,7 +63,7 @@ export const takePartition = async (options: TakeOptions, partition: number): Pr
     pending.standAt({ automations: head, log: head })
   }
   await replayTail(log, pending, stream.head)
-  // // No run is known and there may have been some: start beyond the number that the stream's events can have counted.
+  // No run is known and there may have been some: start beyond the number that the stream's events can have counted.
   if (pending.progress.sequence === 1 && stream.head > 0)
     pending.standAt({ sequence: RUNS_PER_EVENT_MAX * (stream.head + 1) + 1 })
   await pending.store()

@@ -162,7 +162,7 @@ export class PendingRuns {
     if (backlog.reading || !hasRoom(backlog)) return false
     backlog.reading = true
     try {
-      // // Runs that come while rows are stored and read may be missing: they stay counted, and are read the next time.
+      // Runs that come while rows are stored and read may be missing: they stay counted, and are read the next time.
       const { inOrderStored, aloneStored } = backlog
       await this.store()
       if (wantsInOrder(backlog)) await this.refillInOrder(backlog, inOrderStored)

@@ -96,7 +96,7 @@ export class ScheduledExports {
     await this.configs.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
       ...others,
       ...(notice !== undefined && { notice }),
-      // // A change of the schedule meanwhile has set the due time.
+      // A change of the schedule meanwhile has set the due time.
       ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
     }))
   }

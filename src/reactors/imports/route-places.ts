@@ -166,7 +166,7 @@ export class RoutePlaces {
     const other = others.at(0)
     const isOwn = attempt > 1 && (await routesWritten(log, ownId, importId)) !== undefined
     if (other === undefined || isOwn) return { id: ownId, taskIds: new Set(), given: 0 }
-    // // Tasks added by an earlier attempt do not count against it.
+    // Tasks added by an earlier attempt do not count against it.
     const isDone = attempt > 1 && (await routesWritten(log, other.id, importId)) !== undefined
     return { id: other.id, taskIds: new Set(isDone ? [] : other.row.taskIds), given: 0 }
   }

@@ -38,7 +38,7 @@ export const placed = async (
   try {
     return { ...(await write()), place }
   } catch (error) {
-    // // A row of a dry run keeps its place against later rows.
+    // A row of a dry run keeps its place against later rows.
     if (!(error instanceof WouldWrite)) await places.release(place)
     throw error
   }

@@ -135,7 +135,7 @@ const undoRows = async (
     const made = madeId(asked.importId, asked.importedAt, row)
     const { state, version } = await loads.load(made)
     if (state.status !== 'live') {
-      // // An earlier attempt may have come further than it reported.
+      // An earlier attempt may have come further than it reported.
       const mayBeOwn = run.attempt > 1 && state.status === 'deleted'
       if (mayBeOwn && (await isDeletedBy(services, streamOf(asked.type, made), run.id))) reached.undone++
       return

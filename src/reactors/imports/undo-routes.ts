@@ -38,7 +38,7 @@ export const undoRoutes = async (
         : { kept: `the routing result ${id} was there before and keeps its places` }
     if ('removed' in reason) undone.removed += reason.removed
     else {
-      // // The tasks of visits are counted by themselves.
+      // The tasks of visits are counted by themselves.
       const rows = run.asked.type === 'route' ? places : places.slice(0, 1)
       undone.errors.push(...rows.map(({ row }) => ({ row, message: reason.kept })))
     }

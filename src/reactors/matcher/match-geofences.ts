@@ -59,7 +59,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     await tables.declare(MATCHER_STATE)
     await tables.declare(RUNNING_TRIPS)
     const taking = takeDecisions(log, partition, clock.now())
-    taking.catch(() => undefined) // // awaited once the state is there
+    taking.catch(() => undefined) // awaited once the state is there
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
       const loaded = await matcher.load()

@@ -109,7 +109,7 @@ export const installPage = (
     state.trackers[slot * TRACKER_INTS + T_ORGANIZATION] = organization
     const { fences } = state.organizations[organization]
     const stored = Array.from({ length: next - first }, (_, i) => first + i)
-    // // The lanes of the fences in force, whatever is stored: the hot path walks both side by side.
+    // The lanes of the fences in force, whatever is stored: the hot path walks both side by side.
     const records = fences.lanes.map((lane) => {
       const i = stored.find((record) => lanes[record * RECORD_INTS + L_KEY] === lane.key)
       const record = state.addRecord(lane.key)
@@ -161,5 +161,5 @@ const numberOf = <Key>(indexes: Map<Key, number>, key: Key, push: () => number):
 
 const bytesOf = (ints: Int32Array): Uint8Array => new Uint8Array(ints.buffer, ints.byteOffset, ints.byteLength)
 
-// // Copied: the engine's answer need not be aligned.
+// Copied: the engine's answer need not be aligned.
 const intsOf = (bytes: Uint8Array): Int32Array => new Int32Array(bytes.slice().buffer)

@@ -100,7 +100,7 @@ export class MatcherState {
   addTracker(trackerId: string, organization: number, slot = this.freeSlot()): number {
     while (this.trackerIds.length <= slot) this.trackerIds.push(undefined)
     this.reserveTrackers(this.trackerIds.length)
-    // // Copied: a text cut out of a larger one, or concatenated, may retain its source.
+    // Copied: a text cut out of a larger one, or concatenated, may retain its source.
     const ownId = Buffer.from(trackerId, 'latin1').toString('latin1')
     this.trackerIds[slot] = ownId
     this.slots.set(ownId, slot)

@@ -73,7 +73,7 @@ const takeBack = async (services: TakeOutServices, { event, declaration }: Delet
     const how = { ...said, ...(shared.length > 0 && { shared }) }
     if (wrote !== undefined) logger.warn('a deletion was taken back: something came to name the record meanwhile', how)
   } catch (error) {
-    // // A record that it names itself is gone: only the office can say what is meant.
+    // A record that it names itself is gone: only the office can name the right one.
     if (!(error instanceof Failure) || error.status >= 500) throw error
     logger.error('a record that is named was deleted and cannot be restored', { ...said, error: error.message })
   }

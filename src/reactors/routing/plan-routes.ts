@@ -66,7 +66,7 @@ const planned = async (
   const roads = await services.travelTimes?.table(prepared.places, AbortSignal.any([stop, end]))
   const { places, tasks, vehicles } = prepared
   const { seed, seconds } = asked
-  // // One that was stopped before it began makes only its first plan.
+  // One that was stopped before it began makes only its first plan.
   const steps = before.isStopped === true ? 0 : asked.steps
   const plan = await planInThread(
     { places, tasks, vehicles, seed, seconds, ...(steps !== undefined && { steps }), ...(roads && { roads }) },

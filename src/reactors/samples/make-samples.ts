@@ -50,7 +50,7 @@ const makeFor = async (services: SampleServices, event: RecordedEvent): Promise<
   const organizationId = idOfStream(event.stream)
   const oldest = { sort: { field: 'createdAt', order: 'asc' }, limit: 1 } as const
   const hasUser = async (): Promise<boolean> => (await tables.find(USERS_TABLE, organizationId, oldest)).rows.length > 0
-  // // The directory has rows in the order of the log, users last: where one exists, missing rows were deleted.
+  // The directory has rows in the order of the log, users last: where one exists, missing rows were deleted.
   for (let looks = 1; !(await hasUser()); looks++) {
     if (looks === LOOKS_MAX) throw new Error(`the tables do not have the organization ${organizationId} yet`)
     await new Promise<void>((resume) => void clock.after(LOOK_MS, resume))
@@ -63,7 +63,7 @@ const makeFor = async (services: SampleServices, event: RecordedEvent): Promise<
     try {
       await make({ organizationId, now, ids: idSource(now), metadata }, rows[0].id)
     } catch (error) {
-      // // A name is taken, or a rule has changed: an organization can do without a sample.
+      // A name is taken, or a rule has changed: an organization can do without a sample.
       if (!(error instanceof Failure) || error.status >= 500) throw error
       logger.warn('samples could not be made', { organizationId, error: error.message })
     }

@@ -93,7 +93,7 @@ export class ScheduledTasks {
       await this.schedules.update(origin, id, ({ nextAt: was, notice: _notice, ...others }) => ({
         ...others,
         ...(notice !== undefined && { notice }),
-        // // A change of the schedule meanwhile has set the due time.
+        // A change of the schedule meanwhile has set the due time.
         ...(was === values.nextAt ? nextAt !== undefined && { nextAt } : was !== undefined && { nextAt: was }),
       }))
     }
@@ -125,7 +125,7 @@ export class ScheduledTasks {
       await this.tasks.create(origin, body, { scheduleId: id, dueAt })
     } catch (error) {
       if (!(error instanceof Failure) || error.status >= 500) throw error
-      // // Under this id it exists already, or was deleted.
+      // Under this id it exists already, or was deleted.
       if (error.code !== 'conflict') return `No task was made for ${dueAt}: ${error.message}`.slice(0, NOTICE_CHARS_MAX)
     }
     if (leftOut.length === 0) return undefined

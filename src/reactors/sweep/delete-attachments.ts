@@ -29,6 +29,6 @@ const deleteFilesOf = async (store: Pick<FileStore, 'list' | 'delete'>, event: R
   const holder = { noun: categoryOf(event.stream), organizationId, id: idOfStream(event.stream) }
   const isErased = Object.keys(values).length === 0
   if (!isErased) for (const { upload } of filesOf(values)) await store.delete(uploadKey(holder, upload))
-  // // Its list of files is erased with it: the store is asked.
+  // Its list of files is erased with it: the store is asked.
   else for await (const { key } of store.list(keysOf(holder))) await store.delete(key)
 }

@@ -40,14 +40,14 @@ const sweepOne = async (services: SweepServices, { organizationId, shareId }: Sh
   const writer = share.writer(services)
   const hubIds = task === undefined ? tracker?.hubIds : [task.hubId]
   const stream = taskId === undefined ? `tracker-${trackerId}` : TASK_STREAMS + taskId
-  // // A table that is being built must not end existing shares.
+  // A table that is being built must not end existing shares.
   if (hubIds === undefined && !(await isGone(services, stream))) return
   try {
     if (hubIds === undefined || endOfShare(row, task) <= now) await writer.remove(origin, shareId)
     else if (!isDeepStrictEqual(hubIds, row.hubIds))
       await writer.update(origin, shareId, (before) => ({ ...before, hubIds }))
   } catch (error) {
-    // // It, or its subject, was deleted meanwhile.
+    // It, or its subject, was deleted meanwhile.
     if (!(error instanceof Failure) || error.status >= 500) throw error
   }
 }

@@ -29,7 +29,7 @@ const taskAction = (
   return {
     isSigned: false,
     isOutside: () => false,
-    // // A task is read from its own stream, and the records that it names were listed before it was written.
+    // A task is read from its own stream, and the records that it names were listed before it was written.
     readsLists: (details) => namesDataSource(details),
     ...others,
     show: (details) => details,

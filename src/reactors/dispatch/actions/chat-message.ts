@@ -29,7 +29,7 @@ export const chatEscape = (form: ChatForm): ((value: string) => string) => {
   return (value) => {
     const entities = value.replace(/[&<>]/g, (character) => ENTITIES[character])
     if (form === 'slack') return entities
-    // // A zero-width space breaks up `@all`; Markdown's own characters are escaped.
+    // A zero-width space breaks up `@all`; Markdown's own characters are escaped.
     return entities.replace(/[\\`*_[\]()~|#]/g, '\\$&').replace(/@/g, '@\u200b')
   }
 }

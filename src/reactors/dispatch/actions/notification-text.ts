@@ -30,7 +30,7 @@ export const notificationText = (
   const filled = fill(text, charsMax).trim()
   return {
     ...(filledSubject !== '' && { subject: filledSubject }),
-    // // Where no text of the event is left, recipients learn at least which automation it was.
+    // Where no text of the event is left, recipients learn at least which automation it was.
     text: filled === '' ? escapeValue(work.automation.name) : filled,
   }
 }

@@ -26,7 +26,7 @@ export const notificationAction = (services: NotificationServices): Action => {
   return {
     isSigned: false,
     isOutside: ({ channel }) => channel !== 'inApp',
-    // // A share is made from the task's row in its table.
+    // A share is made from the task's row in its table.
     readsLists: namesFollowUrl,
     needs: [],
     check: (details, context, before) => checkNotification(services.caller, details, context, before),
@@ -92,7 +92,7 @@ const outcomeOf = (each: readonly Told[], { faults, isCut }: Resolved): Outcome 
   const told = there.length === 0 ? all : there
   const failed = told.filter((one) => one.kind === 'failed')
   const refused = told.filter((one) => one.kind === 'refused')
-  // // Recipients notified by an earlier attempt tell nothing about this one.
+  // Recipients notified by an earlier attempt tell nothing about this one.
   const [first] = [...failed, ...refused, ...told.filter(({ statusCode }) => statusCode !== undefined), ...told]
   const { statusCode, answer = isCut ? `Only the first ${RECIPIENTS_MAX} are told.` : undefined } = first
   const seen = { ...(statusCode !== undefined && { statusCode }), ...(answer !== undefined && { answer }) }

@@ -35,7 +35,7 @@ export class TellUser {
   }
 
   private async tellAll(userId: string): Promise<void> {
-    // // Notifications of the same turn of the event loop go together.
+    // Notifications of the same turn of the event loop go together.
     await new Promise<void>((resume) => queueMicrotask(resume))
     const waiting = this.waiting.get(userId) ?? []
     while (waiting.length > 0) {
@@ -52,7 +52,7 @@ export class TellUser {
 
   private append(userId: string, some: readonly Waiting[]): Promise<unknown> {
     const [{ metadata, made }] = some
-    // // Each of several names its own automation, and its id is derived from the run.
+    // Each of several names its own automation, and its id is derived from the run.
     const { organizationId, actor } = metadata
     const isOfOne = some.every((one) => one.metadata.actor === actor)
     const shared = { organizationId, ...(isOfOne && { actor }) }
