@@ -27,7 +27,7 @@ const FOLDER = join(import.meta.dirname, '../../bench/instances')
 export const instances = (set: 'solomon-100' | 'uchoa-x'): Instance[] =>
   JSON.parse(readFileSync(join(FOLDER, `${set}.json`), 'utf8'))
 
-/** Distances as the DIMACS challenge counts them: cut after one decimal (here in tenths), and all tens of the vehicles. */
+/** Distances as in the DIMACS challenge: cut after one decimal (here in tenths), and all tens of the vehicles. */
 export const withWindows = ({ vehicles, capacity, nodes }: Instance): Problem => {
   const distances = matrix(nodes, (apart) => Math.floor(apart * 10 + 1e-9))
   const [depot, ...customers] = nodes

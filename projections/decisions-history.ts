@@ -56,7 +56,7 @@ interface PlacedDecision<Kind = Transition | TripChange> {
   ordinal: number
 }
 
-/** The transitions among the decisions, as a block for their table; undefined when there are none. The first logged wins. */
+/** The transitions among the decisions, as a block for their table; undefined for none. The first logged wins. */
 const transitionsBlock = (decisions: readonly PlacedDecision[], epoch: number): Uint8Array | undefined => {
   const rows = decisions.filter((row): row is PlacedDecision<Transition> => row.decision.kind === 'transition')
   if (rows.length === 0) return undefined
@@ -85,7 +85,7 @@ const transitionsBlock = (decisions: readonly PlacedDecision[], epoch: number): 
   )
 }
 
-/** The changes of trips among the decisions, as a block for their table; undefined when there are none. A finished trip wins over a running one. */
+/** The changes of trips as a block for their table; undefined for none. A finished trip wins over a running one. */
 const tripsBlock = (decisions: readonly PlacedDecision[], epoch: number): Uint8Array | undefined => {
   const rows = decisions.filter((row): row is PlacedDecision<TripChange> => row.decision.kind !== 'transition')
   if (rows.length === 0) return undefined

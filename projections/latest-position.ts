@@ -60,7 +60,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private readonly options: LatestPositionsOptions
   private readonly partitions = new Map<number, Partition>()
   private cancelTimer: (() => void) | undefined
-  /** The last requested commit: one ends before the next begins, or the checkpoint of one would cover rows that another has yet to store. */
+  /** The last requested commit. One at a time, or a checkpoint would cover rows that another has yet to store. */
   private lastCommit: Promise<void> = Promise.resolve()
   private isClosed = false
   /** Rows of the last commit. */
@@ -118,7 +118,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** The newest point known to this process; undefined for a tracker never seen or of a partition that runs elsewhere. */
+  /** The newest point known here; undefined for a tracker never seen or of a partition that runs elsewhere. */
   of(trackerId: string): LatestPositionRow | undefined {
     return this.partitions.get(partitionOf(trackerId, this.options.partitions))?.points.get(trackerId)
   }
@@ -200,7 +200,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return committed
   }
 
-  /** The more a commit costs, the longer until the next one; bounded, since one during which the process slept cost nothing. */
+  /** The more a commit costs, the longer until the next; bounded, as one through which the process slept cost nothing. */
   private async commitAll(): Promise<void> {
     const { clock } = this.options
     const begunMs = clock.monotonic()
@@ -264,7 +264,7 @@ const trackersOf = (entry: LocationEntry): readonly Tracker[] => {
   return entry.kind === 'trackerDeleted' ? [entry.deletion] : []
 }
 
-/** Takes the last point of each tracker of the batch that is not ahead of the clock, where it is newer than the known one. */
+/** Takes the last point of each tracker of the batch not ahead of the clock, if newer than the known one. */
 export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'changed'>, batch: PointBatch): void => {
   const { tracker, flags, recordedAt } = batch
   for (let i = batch.count - 1; i >= 0; ) {

@@ -16,7 +16,7 @@ const KINDS: { [Flag in EngineFlag]: Kind } = {
   files: { scheme: /^(file:|s3:\/\/)/, expected: 'file:<folder> or s3://bucket/prefix' },
 }
 
-/** A URL as it may be shown: credentials before the host and secret parameters are left out, also where it cannot be parsed. */
+/** A URL as it may be shown: without credentials before the host and secret parameters, even if it cannot be parsed. */
 export const shownUrl = (url: string): string =>
   url.replace(/\/\/.*@/, '//***@').replace(/([?&][^=&]*(?:password|secret|token|key)[^=&]*=)[^&]*/gi, '$1***')
 

@@ -120,7 +120,7 @@ export const openMailer = async (
 /** Folder of `file:<folder>` and `file:///<folder>`. */
 export const folderOf = (url: string): string => resolve(url.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))
 
-/** @throws Error that names the flag of an engine that does not answer or cannot be used, without the password in its URL. */
+/** @throws Error naming the flag of an engine that fails or is unusable, without the password in its URL. */
 const named = async <Engine>(flag: string, url: string, open: () => Promise<Engine>): Promise<Engine> => {
   try {
     return await open()

@@ -23,7 +23,7 @@ export interface HttpResult {
   p50: number
   p99: number
   refused: number
-  /** Delay of the generator for due requests while a connection was idle, ms: its own delay, which is in the times too. */
+  /** Delay of the generator for due requests while a connection was idle, ms: its own, which is in the times too. */
   lateP99: number
   /** Time for which the generator itself waited for a core, ms; it is in the times too. */
   waitedMs: number
@@ -117,7 +117,7 @@ const run = async (plan: HttpPlan): Promise<HttpResult> => {
 const quantile = (values: number[], share: number): number =>
   values.sort((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN
 
-/** A due request that finds no connection waits for one, and its time runs on; requests due then are not the generator's delay. */
+/** A due request without a connection waits, and its time runs on; requests due then are not the generator's delay. */
 const pace = async (
   perSecond: number,
   begun: number,

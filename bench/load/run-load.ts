@@ -9,7 +9,7 @@ import { makeDevices, plans, report, SHORT_WARMUP_MS, startCeiling } from './mea
  */
 const measureMs = option('seconds', 10) * 1000
 const fences = option('fences', 10_000)
-/** Long enough for every tracker to go round once: the index of fences is made where trackers come for the first time. */
+/** Long enough for every tracker to go round once: the index of fences is made on trackers' first visits. */
 const warmupMs = option('warmup', 30) * 1000
 
 /** Time from the acknowledgement of a point until it is in the history, ms. */
@@ -43,7 +43,7 @@ const main = async (): Promise<void> => {
   const ceiling100 = await generate(bare.frames100)
   const ceiling1 = await generate(bare.frames1)
   ceiling.child.kill('SIGKILL')
-  // On services of their own: after minutes at the limit the history merges for a while, and map requests wait for that.
+  // On services of their own: after minutes at the limit the history merges, and map requests wait for that.
   await onFreshService(rows, fences, async ({ service, token, key }) => {
     const viewers = { count: 200, intervalMs: 20, token, viewportShare: 0.01 }
     const plan = {

@@ -20,7 +20,7 @@ const CONNECTIONS = 16
 const WARMUP_MS = 2_000
 const BATCH = 2_500
 
-/** Makes the trackers, each with a first point, through a gateway of each hub. Answers the hubs and the time it took, s. */
+/** Makes the trackers, each with a first point, by a gateway of each hub. Answers the hubs and its time, s. */
 const makeTrackers = async (service: Service, token: string): Promise<{ hubIds: string[]; seconds: number }> => {
   const hubIds: string[] = []
   const begun = performance.now()

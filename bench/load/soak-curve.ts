@@ -20,7 +20,7 @@ export const readSamples = (csv: string): Sample[] =>
     .slice(1)
     .map((line) => Object.fromEntries(line.split(',').map((cell, i) => [COLUMNS[i], Number(cell)])) as Sample)
 
-/** The medians of each interval of minutes, and the minimum of the heap, which is nearest to its size after a collection. */
+/** The medians of each interval of minutes, and the least heap, which is nearest to its size after a collection. */
 export const tableOf = (samples: readonly Sample[], everyMinutes: number): string[][] => {
   const rows = [
     [

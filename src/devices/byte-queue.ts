@@ -3,7 +3,7 @@ import { FRAME_BYTES_MAX, NotThisProtocol } from './stream.ts'
 const FIRST_BYTES = 2048
 const NONE = Buffer.alloc(0)
 
-/** Bytes of a connection that do not form a whole message yet. It holds no memory when empty: most connections are idle. */
+/** Bytes of a connection that are no whole message yet. It holds no memory when empty: most connections are idle. */
 export class ByteQueue {
   private buffer: Buffer = NONE
   private from = 0

@@ -4,7 +4,7 @@ export type AttributeValue = string | number | boolean
 /** Names of the table, and those numbered by a protocol or chosen by a person: they are kept unchanged. */
 export type Attributes = { [name in AttributeName]?: AttributeValue } & { [name: string]: AttributeValue | undefined }
 
-/** A point as a device sends it, in the units of the contract. Its required members may be missing: the store refuses it then. */
+/** A point as sent by a device, in the units of the contract. The store refuses one without required members. */
 export interface DevicePoint {
   /** ms since the epoch. */
   recordedAt: number

@@ -45,7 +45,7 @@ const within = (address: Address, [net, bits]: Range): boolean => {
   return address.match(base as never, base === net ? bits : bits - 96)
 }
 
-/** The address that a host of a WHATWG url (octal, hexadecimal and short forms read) names literally, without brackets. */
+/** The literal address in a host of a WHATWG url (octal, hexadecimal and short forms read), without brackets. */
 export const literalAddress = (hostname: string): string | undefined => {
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '')
   return ipaddr.isValid(host) ? host : undefined

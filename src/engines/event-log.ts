@@ -63,7 +63,7 @@ export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
 export interface EventLog {
-  /** Time for which points of one stream are gathered for an append, in an engine whose appends cost more than their content. */
+  /** Time to gather points of one stream before an append, in an engine where appends cost more than content. */
   readonly gatherMs?: number
   /** @throws WrongRevision, Failure engine_down (also for a full disk), Failure too_large over APPEND_BYTES_MAX. */
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended>

@@ -9,7 +9,7 @@ export interface ByteRange {
 export interface FoundFile {
   /** Size of the whole file. */
   bytes: number
-  /** The requested bytes, as they are read; ending the iteration early releases the file. None where a range begins behind the end. */
+  /** The requested bytes, as read; ending the iteration releases the file. None where a range begins behind the end. */
   stream: AsyncIterable<Uint8Array>
 }
 

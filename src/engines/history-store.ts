@@ -39,9 +39,9 @@ export interface HistoryStore {
   readonly cluster?: string
   /** DDL and mutations. */
   command(sql: string, parameters?: HistoryParameters): Promise<void>
-  /** `block` is one or more blocks in ClickHouse's Native format with the table's columns. Handed over: the caller must not use its memory again. */
+  /** One or more blocks in ClickHouse's Native format with the table's columns. The caller must not reuse its memory. */
   insert(table: string, block: Uint8Array, token: string): Promise<void>
-  /** Removes their rows from every table; repeating it is harmless. The bytes leave the disk soon after, in the background. */
+  /** Removes their rows from every table; repeating it is harmless. The bytes leave the disk soon afterwards. */
   erase(erasures: readonly HistoryErasure[]): Promise<void>
   /** `sql` has no FORMAT clause. */
   query(

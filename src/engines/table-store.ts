@@ -67,11 +67,11 @@ export interface Find {
 export interface Grouping {
   /** Declared `equality`: by each of its values, none of over 200 bytes. With `stepOf` declared `range`, and texts. */
   field: string
-  /** By stretches of values: the last value of the stretch that a value begins, and the next one, which sorts after it. */
+  /** By stretches of values: the last value of the stretch that a value begins, and the next, which sorts after it. */
   stepOf?(value: string): { last: string; next: string }
 }
 
-/** The stretch that a value begins. @throws where the next value does not sort after the value: counting would never end */
+/** The stretch that a value begins. @throws where the next value does not sort after it: counting would never end */
 export const stretchFrom = (stepOf: NonNullable<Grouping['stepOf']>, value: string): { last: string; next: string } => {
   const stretch = stepOf(value)
   if (Buffer.compare(Buffer.from(stretch.next), Buffer.from(value)) > 0) return stretch
@@ -188,12 +188,12 @@ export interface TableStore {
    * loss of everything stored.
    */
   take(consumer: string): Promise<Taken>
-  /** Stores the row unless one exists; answers the existing row, or undefined when this one was stored. Atomic over all nodes. */
+  /** Stores the row unless one exists; answers the existing row, or undefined if stored. Atomic over all nodes. */
   putIfAbsent<R extends Row>(change: RowChange & { row: R }): Promise<R | undefined>
   /** Adds one to a counter that starts over when it has expired, and answers it with its end. Atomic over all nodes. */
   increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }>
   checkpoint(consumer: string): Promise<Checkpoint | undefined>
-  /** Replaces the live tables and checkpoint with those built under the name `<table>@next` / `<consumer>@next`, at once for this process, within seconds for others. */
+  /** Swaps in the tables and checkpoint built as `<table>@next` / `<consumer>@next`, at once here, within seconds elsewhere. */
   promote(tables: readonly string[], consumer: string): Promise<void>
   /** Empties `<table>` and forgets the consumer's checkpoint. */
   reset(tables: readonly string[], consumer: string): Promise<void>
@@ -206,7 +206,7 @@ export interface TableStore {
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>
-  /** Shows the servers' other clients that this process is connected, by a name, until its connections end or are remade. */
+  /** Shows the servers' other clients that this process is connected, by a name, until its connections end. */
   showAs?(name: string): Promise<void>
   /** Names of connected processes that have shown themselves. @throws Failure where a server does not tell */
   shown?(): Promise<ReadonlySet<string>>

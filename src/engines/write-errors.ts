@@ -41,7 +41,7 @@ export const endProcess = (engine: string, path: string, error: unknown): void =
   process.kill(process.pid, 'SIGKILL')
 }
 
-/** The driver's errors carry a number of the system's, or a negative one of LMDB's; Node's have it as `errno`, negative. */
+/** The driver's errors carry a number of the system's, or a negative one of LMDB's; Node's a negative `errno`. */
 export const numberOf = (error: unknown): number | undefined => {
   const { code, errno } = (error ?? {}) as { code?: unknown; errno?: unknown }
   if (typeof code === 'number') return code

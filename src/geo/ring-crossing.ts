@@ -158,7 +158,7 @@ const crossings = ({ coords, starts }: Polygon, lng: number): number[] => {
   return lats
 }
 
-/** Exact: cuts each edge where a vertex lies on it. A stretch that is run an odd number of times has the inside on one side. */
+/** Exact: cuts each edge at vertices on it. A stretch run an odd number of times has the inside on one side. */
 const hasOddStretch = (ring: Polygon): boolean => {
   const odd = new Set<string>()
   const { coords, starts } = ring

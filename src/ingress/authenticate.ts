@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts'
 import { type Allowance, RateLimiter } from './limits.ts'
 import type { IngressOptions, RateLimits } from './options.ts'
 
-/** Admits a request, or refuses it: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
+/** Admits a request or refuses it: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
 export class Admission {
   private readonly options: Pick<
     IngressOptions,
@@ -37,7 +37,7 @@ export class Admission {
     this.perAddress?.take(client.network, allowances)
   }
 
-  /** The caller; undefined where the route needs none. The token is the bearer unless the route takes it from elsewhere. */
+  /** The caller; undefined where the route needs none. The token is the bearer unless the route takes another. */
   async admit(exchange: Exchange, route: Route, token = exchange.bearer): Promise<Caller | undefined> {
     if (route.access === 'public') return undefined
     if (route.access === 'operator') return this.admitOperator(exchange)

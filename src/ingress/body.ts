@@ -51,7 +51,7 @@ const AHEAD_BYTES_MAX = 256 * 1024
 const SLOWEST_BYTES_PER_MS = 32
 /** A larger body is read in slices. */
 const BYTES_AT_ONCE = 1024 * 1024
-/** Smaller chunks are joined, `SMALL_MAX` in a row: a client may send one byte in each, and a chunk takes some 150 in memory. */
+/** Smaller chunks are joined, `SMALL_MAX` in a row: each may hold one byte, and a chunk takes some 150 in memory. */
 const SMALL_BYTES = 1024
 const SMALL_MAX = 256
 

@@ -3,7 +3,7 @@ import { Failure } from '../kernel/errors.ts'
 import { RecentMap } from '../kernel/recent-map.ts'
 import { TokenBucket } from '../kernel/token-bucket.ts'
 
-/** Buckets in memory, twice as many at most: one unused for a while is forgotten, and with it at most one second's worth of debt. */
+/** Buckets in memory, at most twice as many: unused ones are forgotten, with at most one second's worth of debt. */
 const BUCKETS_LEAST = 25_000
 
 /** Rest of a limit after a request. */

@@ -22,7 +22,7 @@ export class NamedSchemas {
     else if (!isDeepStrictEqual(known, shown)) throw new Error(`two different schemas have the title ${name}`)
   }
 
-  /** `isSent`: of a body. There a default stands in the description: generators take a member that has one for required. */
+  /** `isSent`: of a body. A default is described in words there: generators take a member that has one for required. */
   shown(schema: JsonSchema, isSent = false): Shown {
     if (typeof schema.title !== 'string' || !NAME.test(schema.title)) return this.inside(schema, isSent)
     this.add(schema.title, schema, isSent)

@@ -34,7 +34,7 @@ export interface Port {
 
 const CONNECTIONS_MAX = 65_536
 
-/** @throws Error with one sentence for a port that is taken, an address of another machine, or unusable files of TLS. */
+/** @throws Error with one sentence for a port in use, an address of another machine, or unusable files of TLS. */
 export const openPort = async ({ host, port, tls, connectionsMax = CONNECTIONS_MAX }: PortOptions): Promise<Port> => {
   const app = await appOf(tls)
   let handle = startingAnswer

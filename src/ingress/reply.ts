@@ -21,7 +21,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 const STREAM_SLICE_BYTES = 64 * 1024
 /** Smaller answers leave only after uWebSockets.js has parsed everything that came in with the request. */
 const CORK_BYTES = 16 * 1024
-/** While the socket is full, each write only probes: uWebSockets.js sends waiting bytes when something is written, and adds the new ones. */
+/** While the socket is full, each write is a probe: uWebSockets.js sends its queue on a write, and adds the new bytes. */
 const PROBE_SLICE_BYTES = 1024
 
 const SECURITY_HEADERS: Headers = {
@@ -237,7 +237,7 @@ class StreamWriter {
   }
 }
 
-/** The last of several headers of one name counts. Nothing is merged: making one object of all took 5 µs of each answer. */
+/** The last of several headers of one name counts. They are not merged: one object of all took 5 µs of each answer. */
 const writeHead = (res: HttpResponse, status: number, ...all: readonly Headers[]): void => {
   res.writeStatus(statusLine(status))
   for (let i = 0; i < all.length; i++) {

@@ -2,7 +2,7 @@ import { env } from 'node:process'
 import type { HttpRequest } from 'uWebSockets.js'
 import { Failure } from '../kernel/errors.ts'
 
-/** Bytes of all header names and values. More is answered 431 here, and by uWebSockets.js itself beyond twice as much. */
+/** Bytes of all header names and values; more is answered 431 here, and by uWebSockets.js beyond twice as much. */
 const HEAD_BYTES_MAX = 16 * 1024
 
 // uWebSockets.js reads its limit (4 KiB by default: too little for a cursor, or a browser with cookies) from the

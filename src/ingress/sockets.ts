@@ -26,7 +26,7 @@ interface UserData {
 
 /** Larger frames are cut by uWebSockets.js without a code; smaller ones that are too large get theirs from the connection. */
 const PAYLOAD_BYTES_MAX = 16 * 1024 * 1024
-/** Channels stop sending long before; a socket that gets here is closed rather than that a message is dropped silently. */
+/** Channels stop sending long before; a socket that gets here is closed, so that no message is dropped silently. */
 const BACKPRESSURE_BYTES_MAX = 16 * 1024 * 1024
 const LOOKUPS_AT_ONCE = 32
 

@@ -27,7 +27,7 @@ export interface LiveEvent {
   channel: ChannelName
   /** Tracker of the transition, trip or run; users who see the tracker see the event. */
   trackerId?: string
-  /** Whether it is for a watcher, where that does not depend on a tracker. Without either it is for all of the channel. */
+  /** Whether it is for a watcher, where no tracker decides that. Without either it is for all of the channel. */
   isFor?(watcher: Watcher): boolean
   /** Users and teams that it belongs or belonged to: of viewers who only see their own, only these are asked. */
   people?: readonly string[]

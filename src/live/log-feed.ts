@@ -19,7 +19,7 @@ export interface LogFeedOptions {
   tell(event: RecordedEvent, before: number): Promise<void> | void
 }
 
-/** Follows streams that share one part of cursors, a position in the log, from here on; earlier events come by `since`. */
+/** Follows streams that share one part of cursors, a position in the log, from here on; `since` has earlier events. */
 export const followLive = async (hub: FeedHub, { name, index, prefixes, tell }: LogFeedOptions): Promise<Follower> => {
   const head = await hub.options.log.headPosition()
   let before = head

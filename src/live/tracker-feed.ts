@@ -9,7 +9,7 @@ import type { LiveHub } from './hub.ts'
 /** A user's hubs are those of their phone. */
 const USER_STREAMS = 'user-'
 
-/** Updates the live view for trackers that were made, renamed or moved, by any process; earlier ones are read for the first viewer. */
+/** Updates the live view for trackers made, renamed or moved by any process; the first viewer reads earlier ones. */
 export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
   const { log, sources } = hub.options
   const head = await log.headPosition()

@@ -23,7 +23,7 @@ const CELLS_MAX = 100_000
 const CHANGES_KEPT = 16
 const NOBODY: readonly Subscription[] = []
 
-/** Finds the subscriptions whose viewport may hold a place, so that a moving tracker costs nothing to those of other areas. */
+/** Finds subscriptions whose viewport may hold a place, so that a tracker costs nothing to viewers elsewhere. */
 export class ViewportIndex {
   private readonly tree = new RBush<Entry>()
   private readonly entries = new Map<Subscription, Entry[]>()
@@ -61,7 +61,7 @@ export class ViewportIndex {
     this.changed({ boxes: entries, subscription, isGone: true })
   }
 
-  /** Calls `visit` for each subscription that a tracker's step from one place to another (NaN: none) may concern; at most once each. */
+  /** Calls `visit` once for each subscription that a tracker's step between two places (NaN: none) may concern. */
   visit(
     trackerId: string,
     fromLat: number,

@@ -47,7 +47,7 @@ export const multipartOf = (
   }
 }
 
-/** Servers refuse a field above 128 KiB (`http_max_field_value_size`), and take another limit from the default profile only. */
+/** Servers refuse a field above 128 KiB (`http_max_field_value_size`); only the default profile's limit counts. */
 const FIELD_BYTES_MAX = 100_000
 
 /** A value as it is written; a long list in several pieces. */

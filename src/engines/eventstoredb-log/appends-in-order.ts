@@ -102,7 +102,7 @@ export class AppendsInOrder {
     return revision
   }
 
-  /** Outcome of an append that stands above that revision, if it does. Where time runs out, a repeat continues the search here. */
+  /** Outcome of an append that stands above that revision, if it does. On timeout a repeat continues from here. */
   private async stored(stream: string, lastId: string, above: number, untilMs: number): Promise<Outcome | undefined> {
     for (let from = above + 1; ; this.unsure.set(lastId, from - 1)) {
       if (performance.now() >= untilMs) throw logDown()

@@ -47,7 +47,7 @@ export interface EventstoredbOptions {
 
 const BATCH_EVENTS_MAX = 512
 const DEADLINE_MS = 10_000
-/** An append takes some 0.07 ms of this process and up to 0.2 of the server, whatever its size: five times LMDB's time. */
+/** An append takes some 0.07 ms of this process and up to 0.2 of the server, whatever its size: five times LMDB's. */
 const GATHER_MS = 25
 const DISPOSE_MS = 1_000
 /** Pauses; a server that is away is still reported soon. */
@@ -120,7 +120,7 @@ class EventstoredbLog implements EventLog {
     }
   }
 
-  /** The answer to these events as the beginning of a stream: the server looks for a repeat at revision 0, also where the stream was erased. */
+  /** Result of these events as the beginning of a stream; the server seeks repeats at revision 0, even once erased. */
   private async knownBeginning(stream: string, events: readonly NewEvent[]): Promise<Appended | undefined> {
     const first = await this.read(stream, 0, events.length)
     const last = first.at(-1)

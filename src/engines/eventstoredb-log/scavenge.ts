@@ -9,7 +9,7 @@ import { readToEnd } from './read.ts'
 
 type ScavengeResp = InstanceType<typeof operationsPb.ScavengeResp>
 
-/** Bytes hidden by truncation, by estimate, above which a scavenge is worth reading the whole log: a chunk of the server. */
+/** Hidden bytes, by estimate, above which a scavenge is worth reading the whole log: a chunk of the server. */
 const HIDDEN_BYTES_MIN = 256 * 1024 * 1024
 const DAY_MS = 24 * 3_600_000
 /** However little is hidden: erased events leave the disk. */
@@ -122,7 +122,7 @@ interface Operations {
   stopScavenge: Call
 }
 
-/** Whether the user may start scavenges, which takes the same right as stopping one: tried with a scavenge that nobody began. */
+/** Whether the user may start scavenges, which takes the right to stop one: tried with one that nobody began. */
 export const mayScavenge = async (connection: Connection): Promise<boolean> => {
   const options = new operationsPb.StopScavengeReq.Options().setScavengeId(randomUUID())
   try {

@@ -214,7 +214,7 @@ interface Pushed {
   caughtUp: boolean
 }
 
-/** Lets a rider that had taken everything before skip irrelevant events: waking every rider for every event costs more than the events. */
+/** Lets a caught-up rider skip irrelevant events: waking every rider for every event costs more than the events. */
 const passed = (rider: Rider, { ring, end, events, caughtUp }: Pushed): boolean => {
   const { prefixes, told } = rider
   const isUnheard = ring.end - told.place >= FOREIGN_UNHEARD_MAX || ring.passes > told.passes

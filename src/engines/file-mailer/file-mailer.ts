@@ -4,7 +4,7 @@ import { createTransport } from 'nodemailer'
 import { isRecipient } from '../../kernel/recipient.ts'
 import type { Mail, Mailer, MailOutcome } from '../mailer.ts'
 
-/** Writes each mail as an `.eml` file, for any mail program. The folder is its owner's alone: links in mails are secrets. */
+/** Writes each mail as an `.eml` file, for any mail program. Only the owner may read the folder: links are secrets. */
 export const openFileMailer = async ({ path, from }: { path: string; from: string }): Promise<Mailer> => {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const composer = createTransport({ streamTransport: true, buffer: true, newline: 'unix' })

@@ -24,7 +24,7 @@ export class RecentEntries {
     this.from = this.entries[0].position
   }
 
-  /** At most `limit` entries of a category between two positions, both included; undefined where some may be unknown. */
+  /** At most `limit` entries of a category between two positions, both included; undefined where some are unknown. */
   between(category: number, first: number, last: number, limit: number): IndexEntry[] | undefined {
     if (first < this.from) return undefined
     const found: IndexEntry[] = []

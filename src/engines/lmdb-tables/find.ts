@@ -91,7 +91,7 @@ export class Finder {
     return isBounded && size <= BY_ROW_MAX ? { set: await this.bounded(set) } : { set }
   }
 
-  /** The rows of a set within all bounds. Their first page is found on the way: in the index they may stand far apart. */
+  /** The rows of a set within all bounds. Finds their first page on the way: in the index they may stand far apart. */
   private async bounded(set: RowSet): Promise<RowSet> {
     const { limit, offset = 0, sort } = this.question
     const count = offset + limit + 1

@@ -20,7 +20,7 @@ export class RowReader {
   private readonly clock: Clock
   private readonly scopes = new Map<string, number>()
   private readonly shared = new RowMemory()
-  /** Shared rows read since this process last learned of a commit, and only it commits: a bulk asks for one again and again. */
+  /** Shared rows read since the last known commit of this process, the only writer: a bulk repeats the question. */
   private readonly sinceCommit = new Map<string, SharedRow>()
 
   constructor(env: TableEnvironment, clock: Clock) {

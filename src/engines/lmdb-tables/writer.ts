@@ -68,7 +68,7 @@ export class TableWriter {
     }
   }
 
-  /** Writes this many bytes and removes them; throws if they do not fit. A crash between leaves them to the next try. */
+  /** Writes this many bytes and removes them; throws if they do not fit. A crash leaves them to the next try. */
   tryBytes(bytes: number): void {
     this.env.root.transactionSync(() => this.env.meta.putSync(FILLER_KEY, Buffer.alloc(bytes)))
     this.env.root.transactionSync(() => this.env.meta.removeSync(FILLER_KEY))

@@ -12,7 +12,7 @@ export interface OsrmOptions {
 }
 
 const DEADLINE_MS = 15_000
-/** Places of one side of a request; a server with a lower limit (`--max-table-size`) answers `TooBig`: they are halved. */
+/** Places of one side of a request; a server with a lower limit (`--max-table-size`) says `TooBig`: they are halved. */
 const SIDE_PLACES = 50
 const SIDE_PLACES_MIN = 5
 const AT_ONCE = 4

@@ -10,7 +10,7 @@ export type How = '0' | '1' | '2'
 
 const howOf = (tries: number): How => (tries === 0 ? '0' : tries < BUSY_TRIES ? '2' : '1')
 
-/** The library's answer once no commit is under way, after the status; `sweep` deletes expired rows, where some wait for that. */
+/** The library's answer once no commit is under way, after the status; `sweep` deletes expired rows, where any wait. */
 export const answeredWhenFree = async (
   ask: (how: How) => Promise<unknown>,
   sweep?: () => Promise<unknown>,

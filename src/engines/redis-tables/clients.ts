@@ -15,7 +15,7 @@ export interface Master {
 /** One server, a cluster, or the master behind sentinels, through the library. */
 export interface Client {
   isCluster: boolean
-  /** Sends a command to the server of the key. Answers hold Buffers. `server`: not to another one behind sentinels, by its name. */
+  /** Sends a command to the key's server; answers hold Buffers. `server`: to no other one behind sentinels, by name. */
   send(key: string, args: Argument[], server?: string): Promise<unknown>
   /** Host and port of the key's server, as far as is known. */
   nameOf(key: string): string

@@ -157,7 +157,7 @@ export class Commits {
         throw error
       }
     }
-    // Steps between the first and the last are sent without waiting: the order in which they are stored does not matter.
+    // Steps between the first and the last are sent without waiting: the order of storing them does not matter.
     const between: Promise<void>[] = []
     await breathe()
     for (const step of stepsOf(changes, (name) => this.registry.tableOf(name))) {

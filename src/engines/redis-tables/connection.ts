@@ -25,7 +25,7 @@ export interface RedisConnection {
   takesWrites(): Promise<void>
   /** All keys that match, one master after the other. */
   keys(pattern: string): AsyncIterable<string[]>
-  /** Resolves when a replica has everything written to the servers of these keys, where they have replicas. @throws Failure engine_down */
+  /** Resolves when a replica, if any, has all writes to the servers of these keys. @throws Failure engine_down */
   replicated(keys: readonly string[]): Promise<void>
   close(): Promise<void>
 }

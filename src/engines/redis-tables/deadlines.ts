@@ -9,7 +9,7 @@ interface Waiting extends Asked {
   late(): void
 }
 
-/** Ends questions that take too long, all after the same time: one timer for all of them, as each would cost more than its question. */
+/** Ends questions that take too long, all after the same time, by one timer: each would cost more than its question. */
 export class Deadlines {
   private readonly deadlineMs: number
   /** In the order of their requests. */

@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/errors.ts'
 export const down = (cause?: unknown): Failure =>
   new Failure('engine_down', { message: 'The tables do not answer; try again later.', retryAfterSeconds: 1, cause })
 
-/** Errors of a server that cannot work now, or of a killed function; any other error of its is a fault of the program. */
+/** Errors of a server that cannot work now, or of a killed function; its other errors are faults of the program. */
 const PASSING =
   /killed by user|^(LOADING|READONLY|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|OOM|MISCONF|BUSY|NOAUTH|NOPERM|WRONGPASS|NOREPLICAS|LOST)/
 

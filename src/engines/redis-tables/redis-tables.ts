@@ -241,7 +241,7 @@ class RedisTables implements TableStore {
     await Promise.all(absent.map((id) => this.epoch.confirm(this.places.ofRow(table, scope, id))))
   }
 
-  /** Result of a read of a table, repeated where other rows replaced its own meanwhile: the old ones are deleted then. */
+  /** Result of a read of a table, repeated where other rows replaced its own meanwhile: old ones are deleted then. */
   private async steady<Answer>(name: string, read: (table: KnownTable) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       const table = this.registry.readable(name)

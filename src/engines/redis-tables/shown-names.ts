@@ -1,6 +1,6 @@
 import type { RedisConnection } from './connection.ts'
 
-/** Names that processes give their connections, by which the others see them go: a kernel closes them when its process dies. */
+/** Names of processes' connections, by which others see them go: a kernel closes them when its process dies. */
 export class ShownNames {
   private readonly connection: RedisConnection
   private readonly prefix: string

@@ -100,7 +100,7 @@ export interface Terms {
 const NAMES = new Map<string, Buffer>()
 let scratch = Buffer.allocUnsafe(64 * 1024)
 
-/** Every term under which the indexes of its table list a row: its length, index, zero byte, value, id; in the order of the declaration. */
+/** A row's terms in the indexes of its table, each with length, index, zero byte, value, id; as declared in order. */
 export const termsOf = (
   { equality = [], range = [], sparse = [], text = [] }: TableDeclaration,
   id: string,

@@ -7,7 +7,7 @@ import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './plac
 import { READ_ROWS, readRows } from './reads.ts'
 import { unpackIds, unpackRow } from './terms.ts'
 
-/** Work of one call, in entries and lookups in other indexes, and rows that it answers: a millisecond or two of the server. */
+/** Work of one call, in entries and lookups in other indexes, and rows answered: a millisecond or two of the server. */
 const WALK_LOOKS = 4_000
 const WALK_ENTRIES = 1_000
 /** Also the limit of rows whose entries in an index of order it answers. */

@@ -16,7 +16,7 @@ import { Failure } from '../../kernel/errors.ts'
 import { assertKey, fileTooLarge, type FileStore, type ListedFile } from '../file-store.ts'
 
 export interface S3Options {
-  /** `s3://bucket/prefix`; `?endpoint=http://…` for others than AWS, `?region=`. Credentials come from the environment, as for AWS' own tools. */
+  /** `s3://bucket/prefix`; `?endpoint=http://…` for others than AWS, `?region=`. Credentials as for AWS' own tools. */
   url: string
   credentials?: { accessKeyId: string; secretAccessKey: string }
   /** For the beginning of an answer, and for each piece of its body. */

@@ -61,7 +61,7 @@ export class OpenTable {
   }
 }
 
-/** Hands a file to a thread and finds its table. @throws Failure invalid, too_large, unsupported_type, and the source's */
+/** Hands a file to a thread and finds its table. @throws Failure invalid, too_large, unsupported_type, the source's */
 export const openTable = async (source: AsyncIterable<Uint8Array>, options: OpenTableOptions): Promise<OpenTable> => {
   const thread = new TableThread(options)
   try {

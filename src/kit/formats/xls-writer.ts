@@ -9,7 +9,7 @@ export interface XlsOptions {
 /** Capacity of a sheet of Excel 97, its header included. */
 const ROWS_MAX = 65_536
 
-/** A workbook of Excel 97 to 2003, made whole in a thread of its own: for few rows. Rows beyond a sheet are left out. */
+/** A workbook of Excel 97 to 2003, made whole in a thread of its own: for few rows. Rows beyond a sheet are dropped. */
 export const xlsWriter = ({ header, sheet }: XlsOptions): TableWriter => {
   const rows: (readonly WrittenCell[])[] = [header]
   return {

@@ -17,7 +17,7 @@ const SECRET = [
   '*.authorization',
 ]
 
-/** JSON lines on standard output, `{"level":"info","time":…,"msg":…}`. `open` lists members to show (the demo's login). */
+/** JSON lines on stdout, `{"level":"info","time":…,"msg":…}`. `open` lists members that may be shown (demo login). */
 export const createLogger = (
   level: 'debug' | 'info' | 'warn' | 'silent' = 'info',
   open: readonly string[] = [],

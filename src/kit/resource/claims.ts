@@ -15,7 +15,7 @@ import type { ResourceState } from './decider.ts'
 /** Takes the value that a write at `version` gives the unique field. @throws Failure key_in_use, conflict */
 export type TakeUnique = (values: JsonObject, before: JsonObject | undefined, version: number) => Promise<void>
 
-/** Keeps a resource's unique field unique: a value is taken before it is written; the record tells whether it has it. */
+/** Keeps a resource's unique field unique: a value is taken before its write; the record tells whether it has it. */
 export class ResourceClaims implements ClaimOwners {
   private readonly declaration: ResourceDeclaration
   private readonly services: ResourceServices

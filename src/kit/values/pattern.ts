@@ -25,7 +25,7 @@ interface Compiled {
 
 const kept = new RecentMap<string, Compiled | string>(KEPT_MAX / 2)
 
-/** A customer's regular expression, in the syntax of RE2; a string is its fault. Never the engine of JavaScript, which some patterns keep busy for ever. */
+/** A customer's regular expression (RE2); a string is its fault. JavaScript's engine may hang for ever on some. */
 export const linearPattern = (source: string): Pattern | string => {
   const pattern = compiledOnce(source)
   return typeof pattern === 'string' ? pattern : pattern.matches

@@ -115,7 +115,7 @@ const nameFault = (path: string, bases: Bases | undefined, pathFault: PathFault)
   return isMember === true ? undefined : `{{${path}}} ${fault}`
 }
 
-/** Paths for names in a section of this name, which may be a member of the one around it. As many as its names at most. */
+/** Paths for names in a section of this name, which may be a member of the outer one. At most as many as its names. */
 const basesIn = (path: string, around: Bases | undefined, pathFault: PathFault): Bases => {
   const outer = around?.own ?? []
   const named = path === '.' ? outer : [path, ...outer.map((base) => `${base}.${path}`)]

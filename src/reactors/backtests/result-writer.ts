@@ -70,7 +70,7 @@ export class ResultWriter {
     return new ResultWriter(log, job, bounds)
   }
 
-  /** @throws Failure too_large above the maximum of a result, and errors of the log (WrongRevision: another one writes). */
+  /** @throws Failure too_large above the maximum of a result, and errors of the log (WrongRevision: another writer). */
   async add(transitions: readonly Transition[]): Promise<void> {
     this.count += transitions.length
     const { transitionsMax, runTransitions } = this.bounds

@@ -117,7 +117,7 @@ const sampleData = async (
 
 const SAMPLE_TASK = { title: 'Sample task', assigneeIds: [], tags: [], components: {} }
 
-/** The sample with the values that the rules require, where these are constants: so the automation would fire for it. */
+/** The sample with the values that the rules require, where constant: so the automation would fire for it. */
 const asRuled = (data: EventData, fields: { [path: string]: unknown }): EventData => {
   const ruled = structuredClone(data)
   for (const [path, value] of Object.entries(fields)) {

@@ -38,7 +38,7 @@ export async function* owePast(
   }
 }
 
-/** Revision of the first event of a stream after a position in the log, up to a revision; undefined where there is none. */
+/** Revision of the first event of a stream after a position in the log, up to a revision; undefined for none. */
 const firstBehind = async (
   log: Pick<EventLog, 'read'>,
   stream: string,

@@ -119,7 +119,7 @@ const skipFact = (
   runs: RunsSkipped['runs'],
 ): Fact<string, RunsSkipped> => ({ type: RUNS_SKIPPED, data: { automationId, organizationId, reason, runs } })
 
-/** Ends every run of an automation not under way, also those in the table only; answers the number. @throws StreamLost */
+/** Ends every run of an automation not under way, also those in the table; answers the number. @throws StreamLost */
 export const skipRuns = async ({ pending, stream }: OwnedPartition, automationId: string): Promise<number> => {
   let skipped = 0
   for (;;) {

@@ -72,7 +72,7 @@ export class PayRuns {
     for (const { automationId, organizationId } of owned.pending.all()) this.wake(automationId, organizationId)
   }
 
-  /** Starts nothing more for a partition; resolves when its attempts under way are recorded, at the latest after `limitMs`. */
+  /** Starts nothing more for a partition; resolves when its attempts are recorded, at the latest after `limitMs`. */
   async restPartition(partition: number, limitMs: number): Promise<void> {
     const owned = this.owned.get(partition)
     this.owned.delete(partition)

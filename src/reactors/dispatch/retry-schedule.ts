@@ -47,7 +47,7 @@ export const retryDelayMs = (scheduleMs: readonly number[], failures: number, ru
 export const jittered = (delayMs: number, seed: string): number =>
   Math.round(delayMs * (1 - JITTER + 2 * JITTER * fraction(seed)))
 
-/** Delay of a Retry-After header, in ms from `now` and at most a day; undefined when it is not readable (RFC 9110, 10.2.3). */
+/** Delay of a Retry-After header, in ms from `now`, at most a day; undefined if unreadable (RFC 9110, 10.2.3). */
 export const retryAfterMs = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined) return undefined
   const asked = /^\s*\d{1,10}\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now

@@ -90,7 +90,7 @@ const eventOf = (fact: Fact, id: string): NewEvent => ({
   metadata: { actor: 'reactor:dispatch' },
 })
 
-/** Maximum of a fact's bytes, near enough to cut batches: an attempt's size is bounded; encoding each would double its cost. */
+/** Maximum of a fact's bytes, near enough to cut batches: attempts are bounded; encoding each would double its cost. */
 const sizeOf = ({ type, data }: Fact): number => (type === ATTEMPTS_MADE ? ATTEMPT_BYTES : encodeJson(data).length)
 
 /** Consecutive attempts become one event. */

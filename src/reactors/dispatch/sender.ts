@@ -150,7 +150,7 @@ const OUTSIDE_MAX = 1_024
 const INSIDE_MAX = 512
 const KNOWN = 10_000
 
-/** The places of attempts in this process: those that write here have their own, so that hanging receivers take none of them. */
+/** The places of attempts in this process: local writes have their own, which hanging receivers do not take. */
 export class Places {
   private readonly outside: UnderWay
   private readonly inside = new UnderWay(INSIDE_MAX)

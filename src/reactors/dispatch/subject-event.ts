@@ -28,7 +28,7 @@ export const EVENTS_OF: { readonly [type: string]: readonly AutomationEvent[] | 
 export const isFired = (event: AutomationEvent): boolean =>
   EVENT_DATA_TYPES[event] === 'locationHistory' || Object.values(EVENTS_OF).some((events) => events?.includes(event))
 
-/** Whether the organization has an automation that such an event may concern: most have none, and the event is not decoded. */
+/** Whether such an event may concern an automation of the organization: mostly none, and it is not decoded. */
 export const isAnyActive = (active: ActiveAutomations, { type, metadata }: RecordedEvent): boolean | Promise<boolean> =>
   anyOf(active, metadata.organizationId ?? '', EVENTS_OF[type] ?? [])
 

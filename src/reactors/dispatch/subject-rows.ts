@@ -15,7 +15,7 @@ interface Left {
   before?: Left
 }
 
-/** Bytes of the events whose rows are kept: room for some 8,000 waiting runs, as a row was read when its run was owed. */
+/** Bytes of events whose rows are kept: room for some 8,000 waiting runs, as a row was read when its run was owed. */
 const KEPT_BYTES = 8 * 1024 * 1024
 const ROW_BYTES = 500
 /** Rows of larger events are read again. */

@@ -16,7 +16,7 @@ export type ExportRunServices = ExportSources & { log: EventLog; files: FileStor
 
 const FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
-/** The work of exports that are jobs: each attempt writes the file from its beginning, by the requester's rights at that time. */
+/** The work of exports that are jobs: each attempt writes the whole file, by the requester's rights at that time. */
 export const exportWork = (services: ExportRunServices): JobWork<ExportRequested, ExportRow> => ({
   kind: EXPORT,
   run: async (run) => {

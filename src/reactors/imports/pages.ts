@@ -4,7 +4,7 @@ import { type ImportError, IMPORT_PAGE, type ImportPage, pagesStream } from '../
 import { decodeJson, encodeJson } from '../../kernel/event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 
-/** Keeps the results of a page of rows. Its id is derived from the last of them, so that a repeated attempt adds nothing. */
+/** Keeps the results of a page of rows. Its id is derived from the last row, so a repeated attempt adds nothing. */
 export const keepPage = async (log: EventLog, importId: string, lastRow: number, page: ImportPage): Promise<void> => {
   const { errors, changed, places = [] } = page
   if (errors.length + changed.length + places.length === 0) return

@@ -13,7 +13,7 @@ import { keptErrors } from './pages.ts'
 const REASON = 'Reason'
 const REPORT_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
-/** Stores the refused rows, as they were sent, each with its reason in a last column; answers the size. `late` is in the order of rows. */
+/** Stores the refused rows as sent, each with its reason in a last column; answers the size. `late`: in row order. */
 export const writeReport = async (
   { log, files }: { log: EventLog; files: FileStore },
   importId: string,

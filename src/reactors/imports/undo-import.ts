@@ -33,7 +33,7 @@ interface Reached extends ImportUndoResult {
   row: number
 }
 
-/** The work of undoing imports: made records are removed, changed ones restored, unless somebody has changed them since. */
+/** The work of undoing imports: made records are removed, changed ones restored, unless changed since by somebody. */
 export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, ImportUndoRow> => ({
   kind: IMPORT_UNDO,
   run: async (begun) => {

@@ -44,7 +44,7 @@ export const exportMailsOwed = async (
   )
 }
 
-/** The mail of one recipient; undefined where the export or its config no longer exists. It has a link, never the file. */
+/** The mail of one recipient; undefined where the export or its config is gone. It has a link, never the file. */
 export const exportMail = async (
   services: ResourceServices,
   publicUrl: string,

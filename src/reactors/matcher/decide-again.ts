@@ -149,7 +149,7 @@ async function* loggedDecisions(
   }
 }
 
-/** Revision of the first decision of entries after that one; found from the end, since a stream of transitions is long. */
+/** Revision of the first decision of entries after that one; searched from the end, since streams are long. */
 const firstAfter = async (log: Pick<EventLog, 'read'>, stream: string, after: number): Promise<number> => {
   for (let from: number | 'end' = 'end'; ; ) {
     const events: RecordedEvent[] = await log.read(stream, from, PAGE_EVENTS, 'backwards')

@@ -147,13 +147,13 @@ const finished = (
   return { kind: 'tripFinished', _id: tripId(trackerId, startedAt), explicit, startedAt, finishedAt, distance, point }
 }
 
-/** Whether a tracker this far from its anchor stopped there: it stayed near, or was silent too long to have left sooner. */
+/** Whether a tracker this far from its anchor stopped there: it stayed near, or was silent too long to leave sooner. */
 const hasStopped = (awayMeters: number, nearMs: number, silentMs: number, tripStopMs: number): boolean =>
   awayMeters <= REST_METERS
     ? nearMs > tripStopMs
     : silentMs > tripStopMs && awayMeters * tripStopMs < REST_METERS * silentMs
 
-/** Finishes a detected trip before a gap that ends with point i: where a stop began, or with the last point; it rests there. */
+/** Finishes a detected trip before a gap that ends with point i: where a stop began, or at the last point, the new rest. */
 const finishedBeforeGap = (
   state: MatcherState,
   slot: number,

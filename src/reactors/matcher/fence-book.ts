@@ -39,7 +39,7 @@ interface LoadedFence {
   shapeVersion: number
 }
 
-/** Streams of geofences that are read together: one after the other, an organization of 10,000 waits for each answer. */
+/** Streams of geofences read together: one by one, an organization of 10,000 would wait for each answer. */
 const READS_AT_ONCE = 32
 
 /** Before any edit. */

@@ -38,7 +38,7 @@ export class Lane {
     this.family = family
   }
 
-  /** Claims the right to edit the index; only the first caller gets it, since only the newest version of an index can be edited. */
+  /** Claims the right to edit the index, for the first caller only: just the newest version of an index is editable. */
   takeEdit(): boolean {
     const isFirst = !this.isEdited
     this.isEdited = true
@@ -94,7 +94,7 @@ export class Fences {
   readonly groups: ReadonlyMap<string, GroupInForce>
   /** Sorted by key; the first one judges every fix. */
   readonly lanes: readonly Lane[]
-  /** The versions after this one, by the position of the edit: kept while this one is in use, for the partitions that have yet to follow. */
+  /** The versions after this one, by position of the edit: kept while in use, for partitions that have yet to follow. */
   private readonly next = new Map<number, Promise<FencesStep>>()
   private uses = 0
   private readonly onUnused: (fences: Fences) => void

@@ -179,7 +179,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     })
   }
 
-  /** Writes the snapshot requested at that revision, unless one goes as far already: it is requested again after a restart. */
+  /** Writes the snapshot requested at that revision, unless one goes as far: a restart requests it again. */
   private snapshotInBackground(partition: number, running: Running, revision: number): void {
     const { log } = this.services
     const write = async (): Promise<void> => {

@@ -11,7 +11,7 @@ export const PAGE_TRACKERS = 32
 /** A tracker's record is 9 doubles, or 18 integers (the last one is room to align it). */
 export const TRACKER_DOUBLES = 9
 export const TRACKER_INTS = 18
-/** Doubles: time of its last point, start of its trip, the trip's metres, time since which it is near its anchor, the trip's metres there. */
+/** Doubles: last point's time, trip's start and metres, time since it is near its anchor, trip's metres there. */
 export const T_LAST_AT = 0
 export const T_TRIP_AT = 1
 export const T_DISTANCE = 2

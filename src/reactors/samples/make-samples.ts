@@ -22,7 +22,7 @@ interface SampleServices extends Omit<FollowerServices, 'log'>, Pick<Services, '
 const LOOKS_MAX = 50
 const LOOK_MS = 20
 
-/** Follows the creation of organizations. Where it never ran it begins here: older organizations have no use for samples. */
+/** Follows new organizations. Where it never ran it begins here: older organizations have no use for samples. */
 export const makeSamples = async (services: SampleServices): Promise<Follower> => {
   const { tables, log } = services
   const owned = await OwnedCheckpoint.take(tables, MAKE_SAMPLES)

@@ -1,7 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 
-/** The first revision from `low` on whose event is kept, `high` where none before it is; by bisection, since every event after a kept one is kept too. */
+/** First revision from `low` on whose event is kept, or `high`; by bisection, as all after a kept one are kept. */
 export const firstKept = async (
   log: Pick<EventLog, 'read'>,
   stream: string,

@@ -85,7 +85,7 @@ export class LogConsumers {
     return absent
   }
 
-  /** Removes a consumer that no longer exists. @throws Error for one that exists, and for one that is not registered. */
+  /** Removes a consumer that no longer exists. @throws Error for one that exists, or one that is not registered. */
   async forget(name: string): Promise<void> {
     const rows = await this.rows()
     const row = rows.find((one) => one.name === name)

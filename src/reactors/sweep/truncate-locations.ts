@@ -8,7 +8,7 @@ export interface LocationSweepOptions {
   keepMs: number
   /** Revisions through which the other consumers of a partition have stored their reads: history, latest position. */
   consumersAt(partition: number): Promise<readonly number[]>
-  /** Ensures a snapshot of the partition's matcher that goes at least through a revision, and answers the one up to which it goes. */
+  /** Ensures a snapshot of the partition's matcher through at least a revision; answers the one that it reaches. */
   snapshot(partition: number, through: number): Promise<number>
 }
 

@@ -43,7 +43,7 @@ export const askUpkeep = async (
   return TASK.stream(id)
 }
 
-/** The report of a task's end, wherever it ran. @throws Error with its failure's message, or when the signal is aborted. */
+/** The report of a task's end, wherever it ran. @throws Error with its failure's message, or when aborted. */
 export const upkeepEnd = async (
   { log }: { log: Pick<EventLog, 'follow'> },
   stream: string,

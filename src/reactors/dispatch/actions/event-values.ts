@@ -72,7 +72,7 @@ interface SourceField {
   key: string
 }
 
-/** The fields mapped by a flow's data source configuration, by name, without the primary key, by which records are found. */
+/** The fields mapped by a flow's data source configuration, by name, without the primary key (the lookup key). */
 const sourceOf = async (
   tables: Tables,
   organizationId: string,

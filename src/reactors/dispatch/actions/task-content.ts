@@ -70,7 +70,7 @@ export const staticFaults = async (
   return isThere ? [] : [{ path, message: NAMES_NOTHING }]
 }
 
-/** Faults of the hub, team and people in details; those that the editor does not see do not exist for the automation either. */
+/** Faults of the hub, team and people in details; those unseen by the editor do not exist for the automation. */
 export const placeFaults = async (
   { tables, editor }: DetailsContext,
   { hubId, teamId, assigneeIds }: { hubId?: Json; teamId?: Json; assigneeIds?: Json },
