@@ -7,7 +7,7 @@ import { CHROMIUM, FLAGS, skip } from '../test/support/browser.ts'
 import { SOFTWARE_WEBGL, signIn } from '../test/support/console.ts'
 import { signUp, startService } from '../test/support/service.ts'
 
-/* Cost of updates of a fleet that all moves, in the console's page: a worker that invents the fleet replaces the live one. */
+/* Cost of updates of a moving fleet in the console's page: a worker that invents the fleet replaces the live one. */
 
 const UPDATES = 30
 const WARM_UP = 5

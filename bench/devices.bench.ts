@@ -11,7 +11,7 @@ import { option } from './load/fresh-service.ts'
 import { cpuSecondsOf, memoryOf } from './load/process-figures.ts'
 import { cpuMs } from './support/measure.ts'
 
-/** Devices: Teltonika records decoded in a CPU second, the cost of connections, single points by an app's route or bulk. */
+/** Devices: Teltonika records decoded a CPU second, cost of connections, single points by an app's route or bulk. */
 const CONNECTIONS = option('connections', 10_000)
 const SECONDS = option('seconds', 30)
 const EACH_MS = 10_000

@@ -5,7 +5,7 @@ import { decodePointBatch, encodePointBatch } from '../src/features/locations/po
 import { PointColumns } from '../src/features/locations/point-columns.ts'
 import { idFrom } from '../src/kit/commands/ids.ts'
 
-/** Batches of 1,000 points as the log stores them, built from the rows of a queue: points a second and bytes a point. */
+/** Batches of 1,000 points as stored in the log, built from a queue's rows: points a second and bytes a point. */
 const POINTS = 1000
 const START = Date.UTC(2026, 0, 1)
 

@@ -45,7 +45,7 @@ const sampleOf = async (service: Service, seconds: number): Promise<Sample> => {
 
 const sum = (counts: ReadonlyMap<string, number>): number => [...counts.values()].reduce((all, one) => all + one, 0)
 
-/** Downloads exports one after the other, as people do: the fleet's last minute as a file, a tracker's hour as a track. */
+/** Downloads exports in turn, as people do: the fleet's last minute as a file, a tracker's hour as a track. */
 const exportAgainAndAgain = async ({ service, token }: Prepared, signal: AbortSignal): Promise<number> => {
   const since = (ms: number): string => new Date(Date.now() - ms).toISOString()
   const trackers = JSON.parse((await call(service, 'GET', '/trackers?limit=100&fields=_id', { token })).text).data

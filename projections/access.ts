@@ -40,7 +40,7 @@ const IDENTITY_TYPES = [
   IDENTITY.deleted,
 ]
 
-/** Data to check a token at each call: users, service accounts and their keys, roles, verified addresses and second factors, who asks for them, revoked tokens. */
+/** Data of token checks: users, services, keys, roles, verified addresses, second factors and who asks, revocations. */
 export const access: Projection = {
   name: ACCESS,
   version: 7,

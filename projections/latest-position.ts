@@ -200,7 +200,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return committed
   }
 
-  /** The more a commit costs, the longer until the next; bounded, as one through which the process slept cost nothing. */
+  /** The more a commit costs, the longer until the next; bounded: one through which the process slept cost nothing. */
   private async commitAll(): Promise<void> {
     const { clock } = this.options
     const begunMs = clock.monotonic()

@@ -39,7 +39,7 @@ export interface HistoryStore {
   readonly cluster?: string
   /** DDL and mutations. */
   command(sql: string, parameters?: HistoryParameters): Promise<void>
-  /** One or more blocks in ClickHouse's Native format with the table's columns. The caller must not reuse its memory. */
+  /** Blocks in ClickHouse's Native format with the table's columns. The caller must not use their memory afterwards. */
   insert(table: string, block: Uint8Array, token: string): Promise<void>
   /** Removes their rows from every table; repeating it is harmless. The bytes leave the disk soon afterwards. */
   erase(erasures: readonly HistoryErasure[]): Promise<void>

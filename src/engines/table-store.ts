@@ -193,7 +193,7 @@ export interface TableStore {
   /** Adds one to a counter that starts over when it has expired, and answers it with its end. Atomic over all nodes. */
   increment(scope: string, id: string, windowMs: number): Promise<{ count: number; expiresAt: number }>
   checkpoint(consumer: string): Promise<Checkpoint | undefined>
-  /** Swaps in the tables and checkpoint built as `<table>@next` / `<consumer>@next`, at once here, within seconds elsewhere. */
+  /** Swaps in tables and checkpoint built as `<table>@next` / `<consumer>@next`, here at once, elsewhere in seconds. */
   promote(tables: readonly string[], consumer: string): Promise<void>
   /** Empties `<table>` and forgets the consumer's checkpoint. */
   reset(tables: readonly string[], consumer: string): Promise<void>

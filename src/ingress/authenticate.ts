@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts'
 import { type Allowance, RateLimiter } from './limits.ts'
 import type { IngressOptions, RateLimits } from './options.ts'
 
-/** Admits a request or refuses it: 429 of the address, 401, 429 of the token or organization, 404 outside a rollout, 403. */
+/** Admits a request, or refuses it: address 429, 401, token or organization 429, 404 outside a rollout, 403. */
 export class Admission {
   private readonly options: Pick<
     IngressOptions,

@@ -21,7 +21,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 const STREAM_SLICE_BYTES = 64 * 1024
 /** Smaller answers leave only after uWebSockets.js has parsed everything that came in with the request. */
 const CORK_BYTES = 16 * 1024
-/** While the socket is full, each write is a probe: uWebSockets.js sends its queue on a write, and adds the new bytes. */
+/** While the socket is full, writes are probes: uWebSockets.js sends its queue on a write, and adds the new bytes. */
 const PROBE_SLICE_BYTES = 1024
 
 const SECURITY_HEADERS: Headers = {

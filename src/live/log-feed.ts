@@ -83,7 +83,7 @@ interface FeedReplay extends ReplayQuestion {
   told: Told
 }
 
-/** The organization's events from one reach to another, from the log; undefined, as the last one, where a snapshot is the better answer, for so many events. */
+/** The organization's events between two reaches, from the log; undefined at the end if too many: take a snapshot. */
 export async function* replayFeed(
   log: EventLog,
   { organizationId, prefixes, from, to, signal, told }: FeedReplay,

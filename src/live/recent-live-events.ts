@@ -1,7 +1,7 @@
 import { type EventVector, isBehind, type Reach } from './cursor.ts'
 import type { LiveEvent } from './live-event.ts'
 
-/** The newest events of one organization, so that a client that was away for a moment need not be answered from the log. Events that depend on log positions alone (`FEEDS`) are not here, but for the jobs. */
+/** Newest events of an organization, for clients away for a moment. Of `FEEDS` (by log position alone) only jobs. */
 export class RecentLiveEvents {
   private events: LiveEvent[] = []
   private head = 0

@@ -234,7 +234,7 @@ const rowsOf = (erasures: readonly HistoryErasure[]) => {
   return { condition: conditions.join(' OR '), parameters }
 }
 
-/** Call it before points are erased: steps rolled up meanwhile are late, and found to be gone next. No points follow these marks, so they need not age. */
+/** Call before erasing points: steps rolled up meanwhile are late, then gone. No points follow: marks need not age. */
 export const markErased = (store: Pick<Store, 'command'>, erasures: readonly HistoryErasure[]): Promise<void> => {
   const { condition, parameters } = rowsOf(erasures)
   return store.command(

@@ -75,8 +75,8 @@ export class LogStore {
   readonly recentEntries: RecentEntries
 
   constructor(path: string) {
-    // Without overlapping sync a commit is visible only once its data is on disk: nobody reads data that a power loss could
-    // take. Without batches by event turn: such a batch's promise is the driver's; nobody could handle its rejection.
+    // Without overlapping sync a commit is visible only once its data is on disk: nobody reads data that a power loss
+    // could take. Without batches by event turn: their promise is the driver's; nobody could handle its rejection.
     this.root = open({
       path,
       noSubdir: false,

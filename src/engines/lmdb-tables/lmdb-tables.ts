@@ -36,7 +36,7 @@ export interface LmdbTableStoreOptions {
 }
 
 const PACKING_COMMITS_MAX = 10_000
-/** A transaction writes each page once: 84,000 tasks and records wrote 5.4 GB in commits of 2,048 rows, 0.7 in these. */
+/** A transaction writes each page once: 84,000 tasks and records wrote 5.4 GB in commits of 2,048 rows, 0.7 so. */
 const CATCH_UP_ROWS_MAX = 16_384
 
 /**

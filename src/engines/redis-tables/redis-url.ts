@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /** Parts of `--tables redis://…`. */
 export interface RedisUrl {
-  /** The first address and those under `also`: servers of a cluster, or sentinels; the first to answer lists the rest. */
+  /** The first address and those of `also`: servers of a cluster, or sentinels; the first to answer lists the rest. */
   addresses: { host: string; port: number }[]
   username?: string
   password?: string

@@ -30,7 +30,7 @@ export class Registry {
   private readonly knownScopes = new Set<string>()
   /** Counts this process's changes to its knowledge of the tables: anything read before the last one is out of date. */
   private changes = 0
-  /** Whether another process took tables of a projection. Its owner takes them back, so that the two do not alternate. */
+  /** Whether another process took tables of a projection. Its owner takes them back, so the two do not alternate. */
   private wereTaken = false
 
   constructor(connection: RedisConnection, places: Places) {
@@ -87,7 +87,7 @@ export class Registry {
     return String((await this.connection.call(registry, ['HGET', registry, EPOCH])) ?? '')
   }
 
-  /** Begins an epoch, unless one after `before` began: all tables get new, empty generations. Answers the ended ones. */
+  /** Begins an epoch, unless one after `before` has: all tables get new, empty generations. Answers the ended ones. */
   async begin(before: string, epoch: string): Promise<string[] | undefined> {
     const answer = (await this.connection.fcall('begin', [this.places.registry], [before, epoch])) as Buffer[]
     const [inForce, ...ended] = answer.map(String)

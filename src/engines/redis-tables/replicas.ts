@@ -26,7 +26,7 @@ export class Replicas {
     this.client = client
   }
 
-  /** Resolves when a replica, if any, has all earlier writes to the server; `key` is one of its keys. @throws Failure engine_down */
+  /** Resolves when a replica, if any, has all earlier writes to the server of `key`. @throws Failure engine_down */
   have(server: string, key: string): Promise<void> {
     const shared = this.next.get(server)
     if (shared !== undefined) return shared

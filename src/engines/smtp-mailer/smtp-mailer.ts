@@ -73,7 +73,7 @@ interface SmtpError extends Error {
   command?: string
 }
 
-/** The server's words may repeat the recipient, so they are left out. The operator has to mend a refused password. */
+/** The server's words may repeat the recipient: they are left out. A refused sender or password is the operator's. */
 const outcomeOf = ({ code = 'error', responseCode, command }: SmtpError): MailOutcome => {
   const isAboutMail = code === 'EENVELOPE' || code === 'EMESSAGE'
   const isForGood = isAboutMail && (responseCode ?? 0) >= 500 && command !== 'MAIL FROM'

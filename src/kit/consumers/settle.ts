@@ -71,8 +71,8 @@ export class Checkpoints {
   }
 
   /**
-   * Position through which these consumers of the whole log have changed rows; the rest of the log is of other streams. Where
-   * another process stores the rows, the position through which it has read; -1 for nothing. @throws Failure engine_down.
+   * Position through which these consumers of the whole log have changed rows; later events are of other streams. Where
+   * another process stores the rows, the position that it has read; -1 for nothing. @throws Failure engine_down.
    */
   async changedThrough(consumers: readonly string[]): Promise<number> {
     let through = -1

@@ -17,8 +17,8 @@ export interface Resource {
 }
 
 /**
- * One declaration makes the events, the table and the routes of a resource ("Adding a resource" in docs/architecture.md).
- * A feature supplies the rest: its own writes, its own rows (`rows` gets those that the kit would keep).
+ * One declaration makes the events, the table and the routes of a resource ("Adding a resource" in
+ * docs/architecture.md). Features supply the rest: own writes, own rows (`rows` gets the kit's).
  */
 export const defineResource = (
   declaration: ResourceDeclaration,

@@ -80,7 +80,7 @@ const append = async ({ log, partitions }: AnnouncerServices, changes: readonly 
   )
 }
 
-/** Derived from the whole append: one cut differently after a crash has other ids, so none mixes known ids with new ones. */
+/** Derived from the whole append: cut differently after a crash it has other ids, so none mixes known and new ones. */
 const idOf = (partition: number, changes: readonly FencesChanged[], index: number): string => {
   const { settings, at, sourcePosition } = changes[0]
   if (settings !== undefined) return idFrom(ANNOUNCE_FENCES, partition, 'settings', at)

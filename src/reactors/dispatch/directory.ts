@@ -50,7 +50,7 @@ export interface Directory {
   user(organizationId: string, userId: string): Promise<{ [field: string]: unknown } | undefined>
   /** As GET /geofence/{id} answers it; its geometry may be left out. */
   geofence(organizationId: string, geofenceId: string): Promise<{ [field: string]: unknown } | undefined>
-  /** The editor with their present permissions and hubs; undefined if no longer active. @throws Failure engine_down if unknown */
+  /** The editor with present permissions and hubs; undefined if not active. @throws Failure engine_down if unknown */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
   /** Whether geofences are rolled out to this editor. */
   inRollout(editor: UserCaller): boolean

@@ -185,7 +185,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.owned.delete(partition)
   }
 
-  /** Stores the state. Attempts under way are awaited for a moment; without an answer they are resent after a restart. */
+  /** Stores the state. Attempts under way are awaited a moment; without an answer they are resent after a restart. */
   async close(): Promise<void> {
     await this.stop()
     await this.payer.drain(DRAIN_MS)
@@ -207,7 +207,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     await this.subjects?.close()
   }
 
-  /** In the turn of the transitions: none is looked at between this read and the moment from which automations count. */
+  /** In the turn of transitions: none is looked at between this read and the moment from which automations count. */
   private owePast(activations: Activations, owned: OwnedPartition): Promise<void> {
     const positions = [...activations.values()]
     return this.inTurn(owned, async () => {

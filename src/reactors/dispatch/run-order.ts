@@ -107,13 +107,13 @@ export class RunOrder {
     return run
   }
 
-  /** Drops waiting runs that go on alone from memory, but the `keep` due first; answers the first due time of these. */
+  /** Drops waiting lone runs from memory, but the `keep` due first; answers when the first dropped one is due. */
   dropAlone(keep: number): number | undefined {
     const first = [...this.waiting].filter((run) => run.alone).sort((a, b) => a.dueAt - b.dueAt)[keep]
     return first === undefined ? undefined : this.dropAloneFrom(first.dueAt)
   }
 
-  /** Drops waiting runs that go on alone and are due at that time or later from memory; answers the first due time. */
+  /** Drops waiting lone runs due at that time or later from memory; answers when the first of them is due. */
   dropAloneFrom(dueAt: number): number | undefined {
     const dropped = [...this.waiting].filter((run) => run.alone && run.dueAt >= dueAt)
     if (dropped.length === 0) return undefined

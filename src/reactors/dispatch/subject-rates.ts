@@ -1,4 +1,4 @@
-/** Runs of one automation for one task or record within a minute; more are a loop, as by a receiver that writes back. */
+/** Runs of one automation for one task or record in a minute; more are a loop, as by a receiver that writes back. */
 const SUBJECT_RUNS_MAX = 30
 const WINDOW_MS = 60_000
 const KEPT_MAX = 50_000

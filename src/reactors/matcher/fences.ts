@@ -94,7 +94,7 @@ export class Fences {
   readonly groups: ReadonlyMap<string, GroupInForce>
   /** Sorted by key; the first one judges every fix. */
   readonly lanes: readonly Lane[]
-  /** The versions after this one, by position of the edit: kept while in use, for partitions that have yet to follow. */
+  /** The versions after this one, by position of the edit: kept while in use, for partitions yet to follow. */
   private readonly next = new Map<number, Promise<FencesStep>>()
   private uses = 0
   private readonly onUnused: (fences: Fences) => void

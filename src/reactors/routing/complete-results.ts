@@ -26,7 +26,7 @@ export interface CompleteServices extends ResourceServices {
   isOurs?: IsOurs
 }
 
-/** Completes a routing result when the last of its tasks has ended, or is gone; and ensures that a planning is a job. */
+/** Completes a routing result when the last of its tasks has ended or is gone; and ensures that a planning is a job. */
 export const completeResults = (services: CompleteServices): Follower => {
   const writer = new RoutingWriter(services)
   return new Follower(services, {
