@@ -73,7 +73,7 @@ export const draftOf = (
 export const inOrder = (a: TransitionDraft, b: TransitionDraft): number =>
   a.type !== b.type ? (a.type === 'leave' ? -1 : 1) : a.geofenceId < b.geofenceId ? -1 : 1
 
-/** Called with each event just appended to `transitions-<partition>`; `position`: the append's, no event lies between. */
+/** Called with each event just appended to `transitions-<partition>`; `position`: the append's, no event between. */
 export type OnDecided = (partition: number, revision: number, position: number, decided: Decided) => void
 
 export interface OutboxOptions extends Pick<OwnedStreamOptions<Waiting>, 'log' | 'clock' | 'revision' | 'onFailure'> {

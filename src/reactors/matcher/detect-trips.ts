@@ -153,7 +153,7 @@ const hasStopped = (awayMeters: number, nearMs: number, silentMs: number, tripSt
     ? nearMs > tripStopMs
     : silentMs > tripStopMs && awayMeters * tripStopMs < REST_METERS * silentMs
 
-/** Finishes a detected trip before a gap that ends with point i, at a stop's start or the last point; it rests there. */
+/** Finishes a detected trip before a gap that ends with point i, at a stop's start or the last point, the new rest. */
 const finishedBeforeGap = (
   state: MatcherState,
   slot: number,
