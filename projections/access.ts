@@ -40,7 +40,7 @@ const IDENTITY_TYPES = [
   IDENTITY.deleted,
 ]
 
-/** Data of token checks: users, services, keys, roles, verified addresses, second factors and who asks, revocations. */
+/** Data for token checks: users, service accounts, keys, roles, verified addresses, second factors, revoked tokens. */
 export const access: Projection = {
   name: ACCESS,
   version: 7,

@@ -49,17 +49,18 @@ export const APPEND_BYTES_MAX = 1024 * 1024 - 64 * 1024
  * - An append is all or nothing, and durable (synced to disk, or the quorum) when it resolves; SIGKILL loses none.
  * - Revisions of one stream have no gaps; a truncated or erased stream begins late.
  * - A position is opaque: positions rise over the whole log and are only compared. Nobody subtracts them, counts with
- * them or takes one for the beginning of a record; a checkpoint of a follower may lie between two events.
+ *   them or takes one for the beginning of a record; a checkpoint of a follower may lie between two events.
  * - Two appends with the same expected revision: one wins, the other rejects with `WrongRevision`.
  * - A repeated append (same event ids, same expected revision) answers the first one's result. With `any` it is stored
- * at least once. One append never mixes ids that were sent before with new ones.
+ *   at least once. One append never mixes ids that were sent before with new ones.
  * - An append whose outcome is unknown is repeated inside with the same ids until the engine's deadline. When it then
- * rejects with `engine_down` its outcome is unknown: the events may stand in the log, or come to stand there. The
- * caller repeats the same append, or reads the stream first.
+ *   rejects with `engine_down` its outcome is unknown: the events may stand in the log, or come to stand there. The
+ *   caller repeats the same append, or reads the stream first.
  * - A follower sees every event once, in order, none of an append that was not durable, and its own process's appends
- * at the latest some milliseconds after they resolve. It ends only by its signal: a lost connection is resumed inside.
+ *   at the latest some milliseconds after they resolve. It ends only by its signal: a lost connection is resumed
+ *   inside.
  * - Truncated or erased events are gone at once for readers and followers of the stream. Followers of prefixes may
- * still see them for a while.
+ *   still see them for a while.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
 export interface EventLog {
@@ -87,7 +88,7 @@ export interface EventLog {
   headPosition(): Promise<number>
   /** Hides every event before `revision` for ever, never the last one, and brings none back; frees space gradually. */
   truncateBefore(stream: string, revision: number): Promise<void>
-  /** Hides every event of the stream for ever. It then has none, and may be written again, at revisions above them. */
+  /** Hides every event of the stream for ever. It may be written again: revisions continue above the erased. */
   erase(stream: string): Promise<void>
   /**
    * Called now and then where the engine does not free the space of hidden events by itself: starts that when it is

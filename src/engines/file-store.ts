@@ -24,10 +24,10 @@ export interface ListedFile {
  * Uploaded and generated files, by keys such as `logos/<organization>/<hash>`. Promises of every engine
  * (test/contracts/file-store.ts):
  * - A file is there whole or not at all, and durable when `put` resolves; putting it again replaces it as a whole. One
- * that was too large, failed or was cut off leaves nothing that `get` or `list` shows.
+ *   that was too large, failed or was cut off leaves nothing that `get` or `list` shows.
  * - Nothing is held in memory but pieces: files pass through as streams.
  * - A key is parts of letters, digits, `.`, `_` and `-`, none of which begins with a dot, joined by slashes: client
- * input never becomes a path.
+ *   input never becomes a path.
  * - An engine that cannot do its work rejects with a `Failure` `engine_down`; it works again by itself when it can.
  */
 export interface FileStore {

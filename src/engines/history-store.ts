@@ -30,8 +30,8 @@ export interface HistoryErasure {
  * - An insert under the same `token` as one of the last hundred into that table inserts nothing; the token only saves work.
  * - A query is answered as a stream of chunks as the engine makes them, never held whole; ending the iteration early ends the query.
  * - Queries run beside each other and beside inserts; more than the bound are refused with a `Failure` `overloaded`.
- * - Erased rows are in no answer to a later query. A concurrent insert may bring some of them back: inserters know the erasures
- * (projections/erasures.ts).
+ * - Erased rows are in no answer to a later query. A concurrent insert may bring some of them back: inserters know the
+ *   erasures (projections/erasures.ts).
  * - Nothing blocks the event loop; an engine that cannot do its work rejects with a `Failure` `engine_down` and recovers by itself.
  */
 export interface HistoryStore {
@@ -41,7 +41,7 @@ export interface HistoryStore {
   command(sql: string, parameters?: HistoryParameters): Promise<void>
   /** Blocks in ClickHouse's Native format with the table's columns. The caller must not use their memory afterwards. */
   insert(table: string, block: Uint8Array, token: string): Promise<void>
-  /** Removes their rows from every table; repeating it is harmless. The bytes leave the disk soon afterwards. */
+  /** Removes their rows from every table; may be repeated. The bytes leave the disk soon after, in the background. */
   erase(erasures: readonly HistoryErasure[]): Promise<void>
   /** `sql` has no FORMAT clause. */
   query(

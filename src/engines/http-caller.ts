@@ -19,9 +19,9 @@ export type HttpOutcome =
 /**
  * Calls out over HTTP. Promises of every engine:
  * - Always resolves, at the latest when the deadline is over; a status that came in time counts, however slowly the
- * body follows.
+ *   body follows.
  * - The address actually connected to is checked, literal or looked up; special ranges are refused in both families
- * unless allowed. Redirects are not followed.
+ *   unless allowed. Redirects are not followed.
  * - Connections are kept alive for each origin, and callers of one origin never wait for each other's answers.
  */
 export interface HttpCaller {

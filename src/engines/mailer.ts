@@ -21,7 +21,7 @@ export type MailOutcome =
 /**
  * Sends mail. Promises of every engine (test/contracts/mailer.ts):
  * - Always resolves, at the latest when its deadline is over; `sent` means that the mail server has taken the mail for
- * good.
+ *   good.
  * - One mail goes to one recipient, whatever its fields contain.
  * - The same mail sent again carries the same `Message-ID`.
  */

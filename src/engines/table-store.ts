@@ -150,15 +150,15 @@ export class StaleCommit extends Error {
  * Tables of rows, grouped in scopes (an organization's id, or `-` for rows of none). Promises of every engine
  * (test/contracts/table-store.ts):
  * - Rows have places (`lives` of their table). A commit is seen whole or not at all by reads of one place, but for an
- * answer of several calls into which commits came twenty times: that is given as it is. Nothing is promised over
- * several places, neither order nor atomicity: a consumer that writes several must bear that a crash leaves some of
- * them as they were. Rows always come before their checkpoint, so after a crash a checkpoint never names missing rows,
- * and applying the same events again is harmless.
+ *   answer of several calls into which commits came twenty times: that is given as it is. Nothing is promised over
+ *   several places, neither order nor atomicity: a consumer that writes several must bear that a crash leaves some of
+ *   them as they were. Rows always come before their checkpoint, so after a crash a checkpoint never names missing
+ *   rows, and applying the same events again is harmless.
  * - A commit with a checkpoint is applied only if the stored one is `from` and no later fence was taken; otherwise it
- * rejects with `StaleCommit`, rows and checkpoint alike. When the stored checkpoint is already `at` under the same
- * fence, it was applied before (its answer was lost), and resolves.
+ *   rejects with `StaleCommit`, rows and checkpoint alike. When the stored checkpoint is already `at` under the same
+ *   fence, it was applied before (its answer was lost), and resolves.
  * - A commit is seen by every read that starts after it resolved. It is durable against SIGKILL; a power loss or a
- * failover may take the last moments together with their checkpoint.
+ *   failover may take the last moments together with their checkpoint.
  * - A row whose `expiresAt` has passed is not answered, by `get` nor by `find`.
  * - Answers of `find` are read-only: an engine may give the same objects to others, and freezes shared ones.
  * - Rows hold JSON values, and Uint8Array. An id takes 1 to 500 bytes; reading a longer one answers no row.
@@ -206,7 +206,7 @@ export interface TableStore {
    */
   onLoss(listener: () => void): void
   ping(): Promise<void>
-  /** Shows the servers' other clients that this process is connected, by a name, until its connections end. */
+  /** Shows the servers' other clients that this process is connected, by a name, until its connections end or reopen. */
   showAs?(name: string): Promise<void>
   /** Names of connected processes that have shown themselves. @throws Failure where a server does not tell */
   shown?(): Promise<ReadonlySet<string>>

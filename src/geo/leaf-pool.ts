@@ -11,8 +11,8 @@ import type { Part } from './shape.ts'
  * A leaf is its closed box (west, south, east, north), its centre (any position in it that is on the line of no edge here),
  * the set of the fences that hold all of it, the number of entries, the visits until it is split (-1: never), and an entry
  * for each polygon or reach whose boundary may run through it:
- * - fence, count * 2 + (is the centre inside?), and `count` edges of four integers, turned so that the centre is to their
- * left;
+ * - fence, count * 2 + (is the centre inside?), and `count` edges of four integers, turned so that the centre is to
+ *   their left;
  * - or fence, ~(index in `parts`): a part that is tested as such.
  */
 export class LeafPool {

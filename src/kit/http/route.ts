@@ -178,7 +178,7 @@ export interface Route {
   enrols?: boolean
   /** About the calling person: refused with 403 to service accounts. */
   isPersonal?: boolean
-  /** For apps and devices: the key may stand where their settings allow; none is told to delete unsent data. */
+  /** For apps and devices: the key may stand where their settings allow; none is told to drop what it may resend. */
   forDevices?: true
   /** Answered at the origin of add-ons, which serves nothing else. */
   isolated?: boolean

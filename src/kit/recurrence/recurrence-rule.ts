@@ -4,7 +4,7 @@ import { RRuleTemporal } from 'rrule-temporal'
 const COUNT_MAX = 10_000
 /** A week, month or year of a rule is computed whole, with all times of each of its days. */
 const TIMES_OF_DAY_MAX = 24
-/** Steps to a next time: about a year of hours, eight of days, a century of years; minutes until all repeats. */
+/** Steps to a next time: about a year of hours, eight of days, a century of years; minutes until days and hours repeat. */
 const STEPS_MAX: { [freq: string]: number } = {
   MINUTELY: 10_080,
   HOURLY: 9_000,
