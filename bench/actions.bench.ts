@@ -49,7 +49,7 @@ const outside = (): never => {
 }
 const actions = actionsOf({
   ...services,
-  caller: { post: outside, refusal: outside, close: async () => undefined },
+  caller: { post: outside, fetch: outside, refusal: outside, close: async () => undefined },
   mailer: { send: outside } as never,
   publicUrl: 'https://map.example',
 })

@@ -16,6 +16,14 @@ export type HttpOutcome =
   /** No status line in time; `error` is one short sentence without secrets. */
   | { kind: 'failed'; error: string }
 
+/** Options of `fetch` that its callers set. */
+export interface FetchOptions {
+  method?: string
+  headers?: { [name: string]: string }
+  body?: string | URLSearchParams
+  signal?: AbortSignal
+}
+
 /**
  * Calls out over HTTP. Promises of every engine:
  * - Always resolves, at the latest when the deadline is over; a status that came in time counts, however slowly the
@@ -26,7 +34,9 @@ export type HttpOutcome =
  */
 export interface HttpCaller {
   post(call: HttpCall): Promise<HttpOutcome>
-  /** Reason why this url would never be called: it is malformed, not http(s), or names a refused address literally. */
+  /** A call whose answer is read by the caller, until its signal ends it. @throws Error for what `post` would refuse too */
+  fetch(url: string, options: FetchOptions): Promise<Response>
+  /** Why this url would never be called: it is malformed, not http(s), or names a refused address literally. */
   refusal(url: string): string | undefined
   close(): Promise<void>
 }

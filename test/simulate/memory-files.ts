@@ -68,7 +68,8 @@ export class Receiver {
           end({ kind: 'answered', statusCode: 204, answer: '' })
         })
       })
-    return { post, refusal: () => undefined, close: async () => undefined }
+    const fetch = () => Promise.reject(new Error('nothing is fetched here'))
+    return { post, fetch, refusal: () => undefined, close: async () => undefined }
   }
 
   private take({ headers, body }: HttpCall, isAnswered: boolean): void {

@@ -1,9 +1,11 @@
 import type { Test } from 'tap'
+import { undiciCaller } from '../../src/engines/undici/undici-caller.ts'
 import { AzureProvider } from '../../src/features/identity/sign-in/azure-provider.ts'
 import { azureRoutes } from '../../src/features/identity/sign-in/azure-routes.ts'
 import { identityContext } from '../../src/features/identity/context.ts'
 import { activeIntegration } from '../../src/features/integrations/app-integration.ts'
-import { type Accounts, CLIENT, follow, openProvider } from './oidc.ts'
+import { systemClock } from '../../src/kernel/system-clock.ts'
+import { type Accounts, CLIENT, follow, type Lie, type openLiar, openProvider } from './oidc.ts'
 import { IDENTITY_CONFIG, openIdentity, PASSWORD } from './open-identity.ts'
 
 export const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47'
@@ -11,11 +13,13 @@ const PUBLIC_URL = 'https://waymark.example.com'
 export const CALLBACK = `${PUBLIC_URL}/api/v3/auth/azure/callback`
 export const ADA = { email: 'ada@example.com', xms_edov: true, tid: TENANT }
 
-/** An organization with an integration, whose tenant is a provider of the test. */
-export const openAzure = async (t: Test, issuer: () => string) => {
+/** An organization with an integration, whose tenant is a provider of the test, at the one address that may be called. */
+export const openAzure = async (t: Test, issuer: () => string, timeoutSeconds?: number) => {
+  const caller = undiciCaller({ clock: systemClock, allow: ['127.0.0.1/32'] })
+  t.teardown(() => caller.close())
   const world = await openIdentity(t, {}, (services) =>
     azureRoutes(identityContext(services, { ...IDENTITY_CONFIG, publicUrl: PUBLIC_URL }), {
-      provider: new AzureProvider(issuer),
+      provider: new AzureProvider(caller, issuer, timeoutSeconds),
       integrationOf: (id) => activeIntegration(services, id),
     }),
   )
@@ -54,4 +58,16 @@ export const withProvider = async (t: Test, accounts: Accounts = { ada: ADA }) =
     return { url, cookie, ...(await world.back(url, cookie)) }
   }
   return { ...world, ...provider, signInAs: signIn }
+}
+
+/** An organization whose tenant is the liar; `attempt` begins, and comes back with a code that the lie is told for. */
+export const withLiar = async (t: Test, liar: Awaited<ReturnType<typeof openLiar>>, timeoutSeconds?: number) => {
+  const world = await openAzure(t, () => liar.issuer, timeoutSeconds)
+  const attempt = async (lie: Lie) => {
+    const { location, cookie } = await world.begin()
+    const asked = new URL(location).searchParams
+    Object.assign(liar.told, { lie, nonce: asked.get('nonce') ?? '' })
+    return world.back(new URL(`${CALLBACK}?code=any&state=${asked.get('state')}`), cookie)
+  }
+  return { ...world, attempt }
 }

@@ -80,7 +80,12 @@ export const follow = async (location: string, issuer: string): Promise<URL> => 
 }
 
 /** What a provider that lies puts into its id token, beside what an honest one would. */
-export type Lie = { claims?: { [claim: string]: unknown }; kid?: string; isUnsigned?: boolean }
+export type Lie = {
+  claims?: { [claim: string]: unknown }
+  head?: { [member: string]: unknown }
+  /** The signature, of what is signed. */
+  sign?: (text: string) => string
+}
 
 /** A provider that answers any code with an id token of the test's making; where `answered` says true, it has answered itself. */
 export const openLiar = async (
@@ -90,14 +95,20 @@ export const openLiar = async (
 ) => {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'key', alg: 'RS256', use: 'sig' }
-  const told: { lie: Lie; nonce: string } = { lie: {}, nonce: '' }
+  const told: { lie: Lie; nonce: string; document: object; keys: object[] } = {
+    lie: {},
+    nonce: '',
+    document: {},
+    keys: [jwk],
+  }
+  const asked: string[] = []
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const signed = (text: string): string => sign('sha256', Buffer.from(text), privateKey).toString('base64url')
   let issuer = ''
   const idToken = (): string => {
     const now = Math.floor(Date.now() / 1_000)
-    const { claims, kid = 'key', isUnsigned } = told.lie
-    const head = part(isUnsigned ? { alg: 'none' } : { alg: 'RS256', kid })
-    const body = part({
+    const { claims, head, sign: signText = signed } = told.lie
+    const body = {
       iss: issuer,
       aud: CLIENT.clientId,
       sub: 's',
@@ -106,11 +117,13 @@ export const openLiar = async (
       nonce: told.nonce,
       ...honest,
       ...claims,
-    })
-    const signature = isUnsigned ? '' : sign('sha256', Buffer.from(`${head}.${body}`), privateKey).toString('base64url')
-    return `${head}.${body}.${signature}`
+    }
+    const text = `${part({ alg: 'RS256', kid: 'key', ...head })}.${part(body)}`
+    return `${text}.${signText(text)}`
   }
   const server = createServer((request, response) => {
+    const path = request.url ?? ''
+    asked.push(path)
     const answers: { [path: string]: () => object } = {
       '/.well-known/openid-configuration': () => ({
         issuer,
@@ -120,15 +133,16 @@ export const openLiar = async (
         id_token_signing_alg_values_supported: ['RS256'],
         response_types_supported: ['code'],
         subject_types_supported: ['public'],
+        ...told.document,
       }),
-      '/jwks': () => ({ keys: [jwk] }),
+      '/jwks': () => ({ keys: told.keys }),
       '/token': () => ({ access_token: 'a', token_type: 'Bearer', id_token: idToken() }),
     }
-    const answer = answers[request.url ?? '']
-    if (answered(request.url ?? '', response)) return
+    if (answered(path, response)) return
+    const answer = answers[path]
     response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(answer?.() ?? {}))
   })
   issuer = await listen(t, server)
-  return { issuer, told }
+  return { issuer, told, asked, publicKey, jwk }
 }

@@ -1,6 +1,6 @@
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { Agent, buildConnector, type Dispatcher, fetch } from 'undici'
 import type { Clock } from '../../kernel/clock.ts'
 import { addressGuard, literalAddress, type AddressGuard } from '../address-guard.ts'
 import type { HttpCall, HttpCaller, HttpOutcome } from '../http-caller.ts'
@@ -45,6 +45,12 @@ export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
       return refusal === undefined
         ? post(agent, options.clock, { ...call, origin, path })
         : Promise.resolve({ kind: 'failed', error: refusal })
+    },
+    fetch: async (url, options) => {
+      const { refusal } = targets.of(url)
+      if (refusal !== undefined) throw new Error(refusal)
+      const answer = await fetch(url, { ...options, redirect: 'manual', dispatcher: agent })
+      return answer as unknown as Response
     },
     close: () => agent.destroy(),
   }

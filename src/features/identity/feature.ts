@@ -29,7 +29,7 @@ export const identity: Feature = {
   routes: (services) => {
     const context = identityContext(services, { ...services.config, publicUrl: services.publicUrl })
     const azure = azureRoutes(context, {
-      provider: new AzureProvider(),
+      provider: new AzureProvider(services.caller),
       integrationOf: (appIntegrationId) => activeIntegration(services, appIntegrationId),
     })
     return [...identityRoutes(context), ...azure]

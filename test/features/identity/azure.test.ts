@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { azureIssuer } from '../../../src/features/identity/sign-in/azure-provider.ts'
-import { ADA, CALLBACK, openAzure, TENANT, withProvider } from '../../support/azure-world.ts'
+import { ADA, CALLBACK, openAzure, TENANT, withLiar, withProvider } from '../../support/azure-world.ts'
 import { CLIENT, follow, type Lie, openLiar } from '../../support/oidc.ts'
 import { codeAt, enrol } from '../../support/second-factor.ts'
 
@@ -117,13 +117,7 @@ test('whoever registered an address before its owner signed in keeps nothing', a
 
 test('an id token of another issuer, audience, nonce, tenant, time or key is worth nothing', async (t) => {
   const liar = await openLiar(t, ADA)
-  const { begin, back } = await openAzure(t, () => liar.issuer)
-  const attempt = async (lie: Lie) => {
-    const { location, cookie } = await begin()
-    const asked = new URL(location).searchParams
-    Object.assign(liar.told, { lie, nonce: asked.get('nonce') ?? '' })
-    return back(new URL(`${CALLBACK}?code=any&state=${asked.get('state')}`), cookie)
-  }
+  const { attempt } = await withLiar(t, liar)
   t.match(await attempt({}), { code: /.+/ }, 'the honest one is taken')
   const now = Math.floor(Date.now() / 1_000)
   const lies: { [name: string]: Lie } = {
@@ -134,8 +128,8 @@ test('an id token of another issuer, audience, nonce, tenant, time or key is wor
     tenant: { claims: { tid: '00000000-0000-4000-8000-000000000000' } },
     'no tenant': { claims: { tid: undefined } },
     expired: { claims: { iat: now - 7_200, exp: now - 3_600 } },
-    key: { kid: 'another' },
-    unsigned: { isUnsigned: true },
+    key: { head: { kid: 'another' } },
+    unsigned: { head: { alg: 'none', kid: undefined }, sign: () => '' },
   }
   for (const [name, lie] of Object.entries(lies)) t.match(await attempt(lie), { error: 'invalid_credentials' }, name)
 })

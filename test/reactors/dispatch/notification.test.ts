@@ -42,6 +42,7 @@ const open = async (t: Test) => {
   }
   const caller: HttpCaller = {
     refusal: () => undefined,
+    fetch: () => Promise.reject(new Error('nothing is fetched here')),
     post: async ({ url }) => {
       calls.push(url)
       return says.chat(url)

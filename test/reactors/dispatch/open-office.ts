@@ -41,6 +41,7 @@ const noMail: Mailer = {
 }
 const nobody: HttpCaller = {
   refusal: () => undefined,
+  fetch: () => Promise.reject(new Error('nothing is fetched here')),
   post: async () => ({ kind: 'failed', error: 'nobody is there' }),
   close: async () => undefined,
 }

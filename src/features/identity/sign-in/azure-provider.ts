@@ -11,6 +11,7 @@ import {
   enableNonRepudiationChecks,
 } from 'openid-client'
 import { Failure } from '../../../kernel/errors.ts'
+import type { FetchOptions, HttpCaller } from '../../../engines/http-caller.ts'
 import { RecentMap } from '../../../kernel/recent-map.ts'
 
 /** An organization's settings for the provider. */
@@ -41,14 +42,21 @@ export const azureIssuer = (tenantId: string): string => `https://login.microsof
 
 /** Sign-in at a tenant of Microsoft Entra ID: OpenID Connect code flow, with PKCE, state and nonce. */
 export class AzureProvider {
+  private readonly fetch: CustomFetch
   private readonly issuerOf: (tenantId: string) => string
+  private readonly timeoutSeconds: number
   private readonly known = new RecentMap<string, { until: number; configuration: Promise<Configuration> }>(
     INTEGRATIONS_KNOWN,
   )
 
-  /** @param issuerOf other issuers than Microsoft's, for tests on this machine */
-  constructor(issuerOf: (tenantId: string) => string = azureIssuer) {
+  /**
+   * @param issuerOf another issuer than Microsoft's, for tests on this machine
+   * @param timeoutSeconds for each call, its answer included
+   */
+  constructor(caller: Pick<HttpCaller, 'fetch'>, issuerOf = azureIssuer, timeoutSeconds = TIMEOUT_SECONDS) {
+    this.fetch = boundedFetch(caller)
     this.issuerOf = issuerOf
+    this.timeoutSeconds = timeoutSeconds
   }
 
   /** Address at which the browser signs in. @throws Failure engine_down if the provider does not answer */
@@ -109,9 +117,9 @@ export class AzureProvider {
     const issuer = new URL(this.issuerOf(tenantId))
     try {
       return await discovery(issuer, clientId, undefined, ClientSecretPost(clientSecret), {
-        timeout: TIMEOUT_SECONDS,
-        [customFetch]: boundedFetch,
-        // Otherwise an unsigned id token is accepted, because it came over TLS.
+        timeout: this.timeoutSeconds,
+        [customFetch]: this.fetch,
+        // Without this an id token is believed unsigned, because it came over TLS.
         execute: [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])],
       })
     } catch (cause) {
@@ -124,16 +132,18 @@ export class AzureProvider {
   }
 }
 
-/** The library reads answers whole: an endless one is cut off. */
-const boundedFetch: CustomFetch = async (url, options) => {
-  const answer = await fetch(url, options)
-  let bytes = 0
-  const bounded = new TransformStream<Uint8Array, Uint8Array>({
-    transform: (chunk, controller) => {
-      bytes += chunk.byteLength
-      if (bytes > ANSWER_BYTES_MAX) controller.error(new Error('the answer of the provider is too long'))
-      else controller.enqueue(chunk)
-    },
-  })
-  return new Response(answer.body?.pipeThrough(bounded), answer)
-}
+/** An answer is read whole by the library: one that does not end is cut off. */
+const boundedFetch =
+  (caller: Pick<HttpCaller, 'fetch'>): CustomFetch =>
+  async (url, options) => {
+    const answer = await caller.fetch(url, options as FetchOptions)
+    let bytes = 0
+    const bounded = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => {
+        bytes += chunk.byteLength
+        if (bytes > ANSWER_BYTES_MAX) controller.error(new Error('the answer of the provider is too long'))
+        else controller.enqueue(chunk)
+      },
+    })
+    return new Response(answer.body?.pipeThrough(bounded), answer)
+  }
