@@ -34,28 +34,31 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
     disableUrlAccess: true,
   })
   const sending = new Set<Promise<MailOutcome>>()
-  const handOver = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
+  const handOver = async ({ id, to, subject, text, html, at }: Mail, signal: AbortSignal): Promise<MailOutcome> => {
     if (!isRecipient(to)) return { kind: 'refused', error: 'the recipient is no public mail address' }
-    const composed = { from, to, subject, text, html, messageId: `<${id}@waymark>`, date: new Date(at) }
+    const composed = { from, to, subject, text, html, messageId: `<${id}@waymark>`, date: new Date(at), signal }
     return transport.sendMail(composed).then(() => ({ kind: 'sent' }), outcomeOf)
   }
-  /** The timeouts of the connection are for silence: a server that sends a bit now and then would hold on for ever. */
-  const withinDeadline = (work: Promise<MailOutcome>): Promise<MailOutcome> =>
+  /** The timeouts of the connection are for silence: a server that says a little now and then would hold on for ever. */
+  const withinDeadline = (work: (signal: AbortSignal) => Promise<MailOutcome>): Promise<MailOutcome> =>
     new Promise((resolve) => {
-      const late = { kind: 'failed', error: `no answer in ${deadlineMs} ms` } as const
-      const cancel = clock.after(deadlineMs, () => resolve(late))
-      void work.then(resolve).finally(cancel)
+      const end = new AbortController()
+      const cancel = clock.after(deadlineMs, () => {
+        resolve({ kind: 'failed', error: `no answer in ${deadlineMs} ms` })
+        // The connection goes, too: a server that took the mail now would get it twice.
+        end.abort()
+      })
+      void work(end.signal).then(resolve).finally(cancel)
     })
   return {
     send: (mail) => {
-      const outcome = withinDeadline(handOver(mail))
+      const outcome = withinDeadline((signal) => handOver(mail, signal))
       sending.add(outcome)
       void outcome.then(() => sending.delete(outcome))
       return outcome
     },
     check: async () => {
-      const answer = transport.verify().then((): MailOutcome => ({ kind: 'sent' }), outcomeOf)
-      const outcome = await withinDeadline(answer)
+      const outcome = await withinDeadline(() => transport.verify().then(() => ({ kind: 'sent' }), outcomeOf))
       if (outcome.kind !== 'sent') throw new Error(outcome.error)
     },
     close: async () => {
