@@ -1,5 +1,5 @@
 import type { Position } from 'geojson'
-import { fromE7, LNG_MAX_E7, wrapLngE7 } from './coordinates.ts'
+import { fromE7, LNG_MAX_E7, TURN_E7, wrapLngE7 } from './coordinates.ts'
 import { onEdge } from './orientation.ts'
 import { forEachEdgeIn, makePolygon, polygonContains, type Polygon, type Ring } from './polygon.ts'
 import { enclosesArea } from './ring-crossing.ts'
@@ -46,8 +46,16 @@ const corridorError = ({ geometry, width }: Record<string, unknown>): ShapeError
     tooMany(geometry.coordinates, 1) ??
     listError(path, geometry.coordinates, 2, 'positions') ??
     firstError(geometry.coordinates as unknown[], positionError, path) ??
+    lengthError(path, geometry.coordinates as Position[]) ??
     metersError('/width', width, WIDTH_METERS_MAX)
   )
+}
+
+const lengthError = (path: string, positions: Position[]): ShapeError | undefined => {
+  const kept = ringOf(positions)
+  return kept.some((degrees, i) => (degrees - kept[i % 2]!) % TURN_E7 !== 0)
+    ? undefined
+    : error(path, 'must hold two positions that differ: a corridor has a length; for a place give center and radius')
 }
 
 const polygonError = (path: string, coordinates: unknown): ShapeError | undefined => {

@@ -90,6 +90,24 @@ test('what is no shape', async (t) => {
     [{ center: { lat: 1, lng: 1 } }, '/radius'],
     [{ geometry: polygon(ringOf(0, 0, 1, 1)), width: 1 }, '/geometry/type'],
     [{ geometry: { type: 'LineString', coordinates: [[0, 0]] }, width: 1 }, '/geometry/coordinates'],
+    ...[
+      [
+        [1, 2],
+        [1, 2],
+      ],
+      [
+        [1, 2],
+        [1, 2.00000001],
+        [1, 2],
+      ],
+      [
+        [-180, 2],
+        [180, 2],
+      ],
+    ].map((coordinates): [unknown, string] => [
+      { geometry: { type: 'LineString', coordinates }, width: 1 },
+      '/geometry/coordinates',
+    ]),
     [
       {
         geometry: {
