@@ -1,4 +1,4 @@
-import { invalid } from '../../kernel/errors.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { id, list, objectSchema, optional } from '../../kernel/schema.ts'
 import { UUID } from '../../kit/http/page-members.ts'
@@ -112,12 +112,17 @@ const assignRoute = (services: ResourceServices, writer: TaskWriter): Route =>
       const move = assignmentOf(request.body)
       const { done, rejected, wrote } = await writeEach(request, request.body.taskIds, async (taskId, origin) => {
         assertValid(checkId, taskId)
-        const row = (await findRow(task.declaration, services, request, taskId as string)) as TaskRow
+        const row = (await findRow(task.declaration, services, request, taskId as string).catch((error: unknown) => {
+          throw error instanceof Failure && error.code === 'not_found' ? noTask(taskId as string) : error
+        })) as TaskRow
         return writer.move(origin, row._id, row.createdAt, move)
       })
       return { body: { data: { changed: done.map(({ row }) => row._id), rejected } }, wrote }
     },
   })
+
+/** One answer for a task that never was, that is another organization's, and that the caller does not see. */
+const noTask = (taskId: string): Failure => new Failure('not_found', { message: `There is no task ${taskId}.` })
 
 const assignmentOf = ({ assigneeIds, teamId }: AssignBody): Move => {
   if (assigneeIds === undefined && teamId === undefined)

@@ -53,7 +53,8 @@ test('many tasks are assigned at once, each by the rules of one', async (t) => {
   const { owner, ada, bob, task, move, make, hubId, other } = await openTasks(t)
   const [one, two, over, elsewhere] = [await task(), await task(), await task(), await task({ hubId: other })]
   await move(over._id, 'cancel')
-  const taskIds = [one._id, elsewhere._id, two._id.toUpperCase(), over._id, randomUUID(), 'x', one._id]
+  const unknown = randomUUID()
+  const taskIds = [one._id, elsewhere._id, two._id.toUpperCase(), over._id, unknown, 'x', one._id]
   const assign = (body: object, by = owner) => by.call('POST', '/tasks/assign', body)
   const { status, body } = await assign({ taskIds, assigneeIds: [ada.id.toUpperCase()] })
   t.equal(status, 200)
@@ -61,7 +62,7 @@ test('many tasks are assigned at once, each by the rules of one', async (t) => {
   t.match(body.data.rejected, [
     { index: 1, code: 'invalid', message: /hub/ },
     { index: 3, code: 'conflict' },
-    { index: 4, code: 'not_found' },
+    { index: 4, code: 'not_found', message: `There is no task ${unknown}.` },
     { index: 5, code: 'invalid' },
   ])
   t.match((await owner.call('GET', `/task/${two._id}`)).body.data, { state: 'assigned', assigneeIds: [ada.id] })
