@@ -3,6 +3,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList, type ListRequest } from '../../kit/http/answer-list.ts'
+import { plainNumber } from '../../kit/http/plain-number.ts'
 import {
   ABSENT_VALUE,
   FIELDS_PARAMETER,
@@ -191,7 +192,7 @@ const recordOf = async (
   }
   const field = type.fields.find(({ name }) => name === type.primaryKey)
   if (field === undefined || hiddenOf(caller, type).has(field.name)) return undefined
-  const key = field.type === 'number' && idOrKey.trim() !== '' ? String(Number(idOrKey)) : idOrKey
+  const key = field.type === 'number' ? String(plainNumber(idOrKey)) : idOrKey
   const where = { terms: uniqueTermOf(type._id, field, uniqueKey(key)) }
   const found = await tables.find<RecordRow>(RECORDS, caller.organizationId, { where, limit: 1 })
   return found.rows.at(0)?.row

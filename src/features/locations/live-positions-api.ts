@@ -2,6 +2,7 @@ import { PAGE_MEMBERS, envelope, UUID } from '../../kit/http/page-members.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { BBOX_PARAMETER, boxParameter } from '../../kit/http/bbox-parameter.ts'
+import { plainNumber } from '../../kit/http/plain-number.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
 import { chooseFields, FIELDS_PARAMETER, LIMIT_DEFAULT, severalOf } from '../../kit/http/list-query.ts'
 import { nextLink } from '../../kit/http/next-link.ts'
@@ -154,7 +155,7 @@ const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): Positio
 }
 
 const nearOf = (text: string): Near => {
-  const degrees = text.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)))
+  const degrees = text.split(',').map(plainNumber)
   const [lat, lng] = degrees
   if (degrees.length !== 2 || !(Math.abs(lat) <= 90 && Math.abs(lng) <= 180))
     throw invalid('/near', 'must be lat,lng in degrees')

@@ -2,7 +2,9 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { FAULTS_MAX, type FieldError } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import { addFormats } from './formats.ts'
-import { type Check, fieldError, OWN_SCHEMAS, whenNeeded } from './validate.ts'
+import { ABSENT_VALUE } from './list-query.ts'
+import { isPlainNumber } from './plain-number.ts'
+import { type Check, fieldError, OWN_SCHEMAS, typesSaid, whenNeeded } from './validate.ts'
 
 const addressesAjv = (): Ajv2020 => {
   const ajv = new Ajv2020({
@@ -24,12 +26,31 @@ export const compileQuery = (schema: JsonSchema = {}): Check => {
   const errorsOf = whenNeeded(addresses, { type: 'object', additionalProperties: false, ...schema })
   const several = Object.entries((schema.properties ?? {}) as { [name: string]: JsonSchema })
   const withCommas = several.flatMap(([name, { 'x-commas': takes }]) => (takes === true ? [name] : []))
+  const numbers = several.flatMap(([name, { type, items }]) => {
+    const of = items as JsonSchema | undefined
+    const one = type === 'array' ? ((of?.else as JsonSchema | undefined) ?? of)?.type : type
+    return one === 'integer' || one === 'number' ? [[name, one] as const] : []
+  })
   return (value) => {
-    splitAtCommas(value as { [name: string]: unknown }, withCommas)
+    const asked = value as { [name: string]: unknown }
+    splitAtCommas(asked, withCommas)
+    const loose = looseNumbers(asked, numbers)
+    if (loose.length > 0) return loose
     const errors = errorsOf(value)
-    return errors === undefined ? infinite(value as object) : faultsOf(errors, 'parameter').map(ofParameter)
+    return errors === undefined ? infinite(asked) : faultsOf(errors, 'parameter').map(ofParameter)
   }
 }
+
+/** Texts that the validator would take for numbers, and a person would not. */
+const looseNumbers = (
+  query: { [name: string]: unknown },
+  numbers: readonly (readonly [name: string, type: 'integer' | 'number'])[],
+): FieldError[] =>
+  numbers.flatMap(([name, type]) => {
+    const texts = query[name] === undefined ? [] : [query[name]].flat()
+    if (texts.every((text) => typeof text !== 'string' || text === ABSENT_VALUE || isPlainNumber(text, type))) return []
+    return [{ path: `/${name}`, message: `must be ${typesSaid(type)}, in decimal digits` }]
+  })
 
 const splitAtCommas = (query: { [name: string]: unknown }, names: readonly string[]): void => {
   for (const name of names)

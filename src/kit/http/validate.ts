@@ -73,7 +73,7 @@ const FORMATS: { readonly [format: string]: string } = {
   currency: 'a currency, such as EUR',
 }
 
-const typesSaid = (types: string | readonly string[]): string =>
+export const typesSaid = (types: string | readonly string[]): string =>
   [types]
     .flat()
     .map((type) => TYPES[type] ?? type)

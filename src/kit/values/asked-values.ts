@@ -1,6 +1,7 @@
 import { invalid } from '../../kernel/errors.ts'
 import type { Json } from '../../kernel/json.ts'
 import { ABSENT_VALUE } from '../http/list-query.ts'
+import { plainNumber } from '../http/plain-number.ts'
 import { keptValue, type ValueRule, valueFault } from './value-type.ts'
 
 /** Values of which a row has any; `null` means rows without one. */
@@ -59,7 +60,10 @@ export const askedValue = ({ type, options }: ValueRule, text: string, path: str
   return keptValue(bare, value)
 }
 
-const numberOf = (text: string): Json => (text.trim() === '' ? text : Number.isNaN(Number(text)) ? text : Number(text))
+const numberOf = (text: string): Json => {
+  const number = plainNumber(text)
+  return Number.isNaN(number) ? text : number
+}
 
 const booleanOf = (text: string): Json => (text === 'true' ? true : text === 'false' ? false : text)
 

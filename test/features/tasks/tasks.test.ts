@@ -410,6 +410,14 @@ test('tasks are found by what an office asks for', async (t) => {
   t.equal(await found('tags=cooled'), 'A')
   t.equal(await found('externalId=x'), 'B')
   t.equal(await found('priority=3'), 'A')
+  t.notMatch(await found('priority=null'), 'A')
+  t.equal(await found('priority=3&priority=null'), 'ABCD')
+  for (const priority of ['0x3', '3.0', '+3', ' 3', '3,0x3'])
+    t.match(
+      await owner.call('GET', `/tasks?priority=${encodeURIComponent(priority)}`),
+      { status: 400, body: { errors: [{ path: '/priority' }] } },
+      priority,
+    )
   t.match(await owner.call('GET', '/tasks?priority=10'), { status: 400, body: { errors: [{ path: '/priority' }] } })
   t.equal(await found(`from=${hour(1, 10)}&to=${hour(1, 11)}`), 'ABC')
   t.equal(await found(`from=${hour(1, 11)}&to=${hour(1, 11)}`), 'BC')
