@@ -74,7 +74,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     // Commits of other partitions tell nothing about this one.
     if (this.partitions.has(partition)) await this.lastCommit
     const { tables } = this.options
-    for (const table of [LATEST_POSITIONS, LATEST_TRACKERS]) await tables.declare(table)
+    await Promise.all([LATEST_POSITIONS, LATEST_TRACKERS].map((table) => tables.declare(table)))
     const checkpoint = await OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition))
     // State stored before trackers were kept is started over.
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))

@@ -11,7 +11,7 @@ export const openApi: OpenRole = async (services) => {
   const holders = FEATURES.flatMap(({ attachments }) => attachments?.(services, uploads) ?? [])
   const audited = Object.assign({}, ...FEATURES.map((feature) => feature.audited))
   const { opened, kept } = openedParts()
-  for (const table of FEATURES.flatMap((feature) => feature.tables ?? [])) await tables.declare(table)
+  await Promise.all(FEATURES.flatMap((feature) => feature.tables ?? []).map((table) => tables.declare(table)))
   const routes: Route[] = []
   for (const feature of FEATURES)
     routes.push(...((await feature.routes?.({ ...services, uploads, holders, audited, kept })) ?? []))

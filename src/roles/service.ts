@@ -77,8 +77,8 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
     await closeAll([...roles, ...Object.values(feeds), health, metrics], logger)
   }
   try {
-    for (const table of [LATEST_POSITIONS, LATEST_TRACKERS, ...projections.flatMap(tablesOf)])
-      await tables.declare(table)
+    const declared = [LATEST_POSITIONS, LATEST_TRACKERS, ...projections.flatMap(tablesOf)]
+    await Promise.all(declared.map((table) => tables.declare(table)))
     for (const [name, open] of ROLES) if (config.roles.includes(name)) roles.unshift(await open(services))
     const lags = () => lagsOf(services, roles)
     const listeners = () => roles.flatMap((role) => role.listeners?.() ?? [])

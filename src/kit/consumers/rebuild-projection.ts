@@ -67,7 +67,7 @@ export const buildBeside = async (
   rowsMax?: number,
 ): Promise<number | undefined> => {
   const { tables } = services
-  for (const table of projection.tables) await tables.declare({ ...table, name: table.name + NEXT })
+  await Promise.all(projection.tables.map((table) => tables.declare({ ...table, name: table.name + NEXT })))
   await tables.reset(
     projection.tables.map(({ name }) => name + NEXT),
     projection.name + NEXT,

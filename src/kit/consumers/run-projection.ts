@@ -23,7 +23,7 @@ export class RunningProjection implements Owned {
   /** Declares the tables and begins; lost tables, or those of another version, are built beside the live ones first. */
   async take(isOurs?: IsOurs): Promise<void> {
     const { tables } = this.services
-    for (const table of tablesOf(this.projection)) await tables.declare(table)
+    await Promise.all(tablesOf(this.projection).map((table) => tables.declare(table)))
     const stored = await tables.checkpoint(this.name)
     const { isBuiltOnce = false } = this.projection
     const mustBeBuilt =

@@ -56,8 +56,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   async load(partition: number): Promise<number> {
     await this.drop(partition)
     const { log, tables, clock } = this.services
-    await tables.declare(MATCHER_STATE)
-    await tables.declare(RUNNING_TRIPS)
+    await Promise.all([MATCHER_STATE, RUNNING_TRIPS].map((table) => tables.declare(table)))
     const taking = takeDecisions(log, partition, clock.now())
     taking.catch(() => undefined) // awaited once the state is there
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
