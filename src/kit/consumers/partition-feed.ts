@@ -25,6 +25,8 @@ export class PartitionFeed<Entry> {
   private readonly partitions = new Map<number, FedPartition<Entry>>()
   private readonly options: PartitionFeedOptions<Entry>
   private readonly turn = new ConsumerTurn()
+  /** Questions for the last events of partitions. */
+  private readonly asked = new Map<number, Promise<RecordedEvent | undefined>>()
   private isClosed = false
 
   constructor(options: PartitionFeedOptions<Entry>) {
@@ -39,8 +41,9 @@ export class PartitionFeed<Entry> {
     consumer.onLost = (lost) => this.partitions.get(lost)?.lose(consumer)
     const at = await consumer.load(partition)
     if (!this.partitions.has(partition)) {
+      const last = await this.lastOf(partition)
       const fresh = new FedPartition(this.options, partition, this.turn)
-      await fresh.learnHead()
+      if (last !== undefined) fresh.noteHead(last.revision, last.loggedAt)
       if (this.isClosed) throw new Error('the feed is closed')
       // Another consumer may have been quicker. No await from here: a leaving consumer closes an empty partition.
       if (!this.partitions.has(partition)) this.partitions.set(partition, fresh.follow())
@@ -48,7 +51,20 @@ export class PartitionFeed<Entry> {
     this.partitions.get(partition)?.add(consumer, at, isOurs)
   }
 
-  /** Resolves when the consumer has stored as much as it can of the partition and forgotten it. */
+  /** The last event of the partition's stream. Consumers that come together share the question. */
+  private lastOf(partition: number): Promise<RecordedEvent | undefined> {
+    const { log, streamOf } = this.options
+    const asking =
+      this.asked.get(partition) ??
+      log
+        .read(streamOf(partition), 'end', 1, 'backwards')
+        .then(([last]) => last)
+        .finally(() => this.asked.delete(partition))
+    this.asked.set(partition, asking)
+    return asking
+  }
+
+  /** Resolves when the consumer has stored what it can of the partition and forgotten it. */
   async remove(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
     const known = this.partitions.get(partition)
     await known?.remove(consumer)
@@ -179,7 +195,7 @@ class FedPartition<Entry> {
     this.quiet = setTimeout(() => this.follow(), QUIET_MS).unref()
   }
 
-  private noteHead(revision: number, loggedAt: number): void {
+  noteHead(revision: number, loggedAt: number): void {
     if (this.head >= revision) return
     this.head = revision
     for (const member of this.members.values()) member.knowHead(revision, loggedAt)

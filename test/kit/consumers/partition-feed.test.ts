@@ -320,14 +320,14 @@ test('a log that cannot be followed for a while is followed again', async (t) =>
 
 test('a partition whose end cannot be looked up is followed once it can', async (t) => {
   const { log, feed, append } = await open(t)
-  const head = log.head.bind(log)
-  log.head = async () => {
+  const read = log.read.bind(log)
+  log.read = async () => {
     throw new Error('the log is away')
   }
   const consumer = collector('patient')
   await append()
   await t.rejects(feed.add(consumer, 0), { message: 'the log is away' })
-  log.head = head
+  log.read = read
   await feed.add(consumer, 0)
   await until('what was there', () => consumer.seen.length === 1)
   await append() // of another process
@@ -363,11 +363,11 @@ test('nothing is followed that was still being looked up when the feed was close
   const opened = await open(t)
   const following = watchFollowing(opened)
   const { log, feed } = opened
-  const head = defer<number>()
-  log.head = () => head.promise
+  const end = defer<RecordedEvent[]>()
+  log.read = () => end.promise
   const adding = feed.add(collector('late'), 0)
   await feed.close()
-  head.resolve(-1)
+  end.resolve([])
   await t.rejects(adding, { message: 'the feed is closed' })
   t.equal(following.begun, 0)
 })
