@@ -210,7 +210,11 @@ export interface TableStore {
   showAs?(name: string): Promise<void>
   /** Names of connected processes that have shown themselves. @throws Failure where a server does not tell */
   shown?(): Promise<ReadonlySet<string>>
-  /** Reports the facts about a server for `waymark doctor`. @throws Failure engine_down */
+  /** Tells the other processes something at once; who does not listen just then does not hear of it. @throws Failure engine_down */
+  tell?(text: string): Promise<void>
+  /** Calls the listener with what processes tell, this one too. */
+  hear?(listener: (text: string) => void): void
+  /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */
   examine?(): Promise<Examination>
   /** Copies the state of one moment into an empty folder, while the engine goes on working; embedded engines only. */
   copyTo?(folder: string): Promise<void>
@@ -252,6 +256,8 @@ export const tablesWith = (store: TableStore, other: Partial<TableStore>): Table
   onLoss: (listener) => store.onLoss(listener),
   ...(store.showAs !== undefined && { showAs: store.showAs.bind(store) }),
   ...(store.shown !== undefined && { shown: store.shown.bind(store) }),
+  ...(store.tell !== undefined && { tell: store.tell.bind(store) }),
+  ...(store.hear !== undefined && { hear: store.hear.bind(store) }),
   ...(store.examine !== undefined && { examine: store.examine.bind(store) }),
   ...(store.copyTo !== undefined && { copyTo: store.copyTo.bind(store) }),
   ping: () => store.ping(),

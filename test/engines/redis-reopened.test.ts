@@ -23,7 +23,11 @@ class FakeClient implements Client {
 
   nameOf = (): string => this.name
   masters = async () => [{ name: this.name, sendCommand: (args: unknown[]) => this.send('', args) }]
-  openAnother = async () => ({ sendCommand: (args: unknown[]) => this.send('', args), close: () => this.close() })
+  openAnother = async () => ({
+    sendCommand: (args: unknown[]) => this.send('', args),
+    subscribe: async () => undefined,
+    close: () => this.close(),
+  })
 
   /** Answers the question that matches, once it was asked. */
   async answer(question: RegExp, value: unknown): Promise<void> {
@@ -138,7 +142,11 @@ test('where those who wait for replicas hear nothing, their connection alone is 
   client.openAnother = async () => {
     const other = new FakeClient()
     others.push(other)
-    return { sendCommand: (args: unknown[]) => other.send('', args), close: () => other.close() }
+    return {
+      sendCommand: (args: unknown[]) => other.send('', args),
+      subscribe: async () => undefined,
+      close: () => other.close(),
+    }
   }
   const open = async (): Promise<Client> => {
     opened++

@@ -108,6 +108,7 @@ export class Host implements Stoppable {
   async close(): Promise<void> {
     const { door, services } = this
     this.door = undefined
+    this.owners?.leaveAll()
     await door?.drain()
     await door?.close()
     await closeAll([...this.roles, ...Object.values(services?.feeds ?? {})], this.logger())

@@ -50,9 +50,20 @@ export class MemoryRows {
   private readonly counters = new Map<string, { count: number; expiresAt: number }>()
   private lastFence = 0
   private undos: { atMs: number; undo(): void }[] = []
+  private readonly hearers = new Set<(text: string) => void>()
 
   constructor(now: () => number) {
     this.now = now
+  }
+
+  tell(text: string): void {
+    for (const hear of this.hearers) hear(text)
+  }
+
+  /** Answers what ends it. */
+  hear(listener: (text: string) => void): () => void {
+    this.hearers.add(listener)
+    return () => this.hearers.delete(listener)
   }
 
   declare(declaration: TableDeclaration): void {

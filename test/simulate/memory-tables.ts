@@ -12,6 +12,7 @@ export interface MemoryTables extends TableStore {
 export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables => {
   let isClosed = false
   const listeners = new Set<() => void>()
+  let endHearing = (): void => undefined
   const call = <Answer>(run: () => Answer, consumer?: string): Promise<Answer> =>
     isClosed ? Promise.reject(down()) : wire.call(run, consumer)
   const write = <Answer>(run: () => Answer, consumer = ''): Promise<Answer> =>
@@ -43,9 +44,15 @@ export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables =
     tellLoss: () => {
       for (const listener of listeners) wire.tell(listener)
     },
+    tell: (text) => call(() => server.tell(text)),
+    hear: (listener) => {
+      // What is told may be lost on its way.
+      endHearing = server.hear((text) => void call(() => text).then(listener, () => undefined))
+    },
     ping: () => call(() => undefined),
     close: async () => {
       isClosed = true
+      endHearing()
     },
   }
 }

@@ -12,6 +12,14 @@ export interface Master {
   sendCommand(args: Argument[]): Promise<unknown>
 }
 
+/** A connection besides those that commands are sent over. */
+export interface Another {
+  sendCommand(args: Argument[]): Promise<unknown>
+  /** Has the connection do nothing but listen, also where it is made anew. */
+  subscribe(channel: string, listener: (text: string) => void): Promise<void>
+  close(): void
+}
+
 /** One server, a cluster, or the master behind sentinels, through the library. */
 export interface Client {
   isCluster: boolean
@@ -20,8 +28,8 @@ export interface Client {
   /** Host and port of the key's server, as far as is known. */
   nameOf(key: string): string
   masters(): Promise<Master[]>
-  /** Another connection to that server, for commands that block a connection. */
-  openAnother(name: string): Promise<Omit<Master, 'name'> & { close(): void }>
+  /** Another connection to that server, for what keeps a connection waiting. */
+  openAnother(name: string): Promise<Another>
   close(): void
 }
 
@@ -60,8 +68,7 @@ const firstClient = async (url: RedisUrl, address: RedisUrl['addresses'][0], dea
 }
 
 /** Used part of the library's client of one server. */
-interface OneClient {
-  sendCommand(args: Argument[]): Promise<unknown>
+interface OneClient extends Pick<Another, 'sendCommand' | 'subscribe'> {
   destroy(): void
 }
 
@@ -88,7 +95,11 @@ const openOne = async (
   } finally {
     clearTimeout(timer)
   }
-  return { sendCommand: (args) => one.sendCommand(args, { typeMapping: TYPES }), destroy: () => one.destroy() }
+  return {
+    sendCommand: (args) => one.sendCommand(args, { typeMapping: TYPES }),
+    subscribe: (channel, listener) => one.subscribe(channel, listener),
+    destroy: () => one.destroy(),
+  }
 }
 
 const deferred = (): { promise: Promise<never>; reject(error: Error): void } => {
@@ -117,12 +128,14 @@ const clientOptions = ({ username, password, tls }: RedisUrl) => ({
 })
 
 /** Opens another connection; `name` is host and port. */
-const another = (url: RedisUrl) => async (name: string) => {
-  const colon = name.lastIndexOf(':')
-  const address = { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) }
-  const one = await openOne(url, address, clientOptions(url).socket.connectTimeout)
-  return { sendCommand: (args: Argument[]) => one.sendCommand(args), close: () => one.destroy() }
-}
+const another =
+  (url: RedisUrl) =>
+  async (name: string): Promise<Another> => {
+    const colon = name.lastIndexOf(':')
+    const address = { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) }
+    const one = await openOne(url, address, clientOptions(url).socket.connectTimeout)
+    return { ...one, close: () => one.destroy() }
+  }
 
 const singleClient = (url: RedisUrl, { host, port }: RedisUrl['addresses'][0], client: OneClient): Client => {
   const name = `${host}:${port}`

@@ -25,7 +25,9 @@ export interface RedisConnection {
   takesWrites(): Promise<void>
   /** All keys that match, one master after the other. */
   keys(pattern: string): AsyncIterable<string[]>
-  /** Resolves when a replica, if any, has all writes to the servers of these keys. @throws Failure engine_down */
+  /** Calls back with what is told on a channel, over a connection of its own to the key's server. @throws Failure engine_down; ErrorReply for a user without that right */
+  listen(channel: string, listener: (text: string) => void): Promise<{ close(): void }>
+  /** Resolves when a replica has all that was written to the servers of these keys, where they have replicas. @throws Failure engine_down */
   replicated(keys: readonly string[]): Promise<void>
   close(): Promise<void>
 }
@@ -162,6 +164,18 @@ export class Connection implements RedisConnection {
       })
     const forget = (): void => this.forgetReplicas(replicas)
     await Promise.all([...byServer].map((one) => this.asked('replicas', (asked) => have(one, asked), forget)))
+  }
+
+  async listen(channel: string, listener: (text: string) => void): Promise<{ close(): void }> {
+    const { client } = this
+    const other = await client.openAnother(client.nameOf(channel))
+    try {
+      await other.subscribe(channel, listener)
+      return other
+    } catch (error) {
+      other.close()
+      throw error
+    }
   }
 
   async loadLibrary(): Promise<void> {

@@ -13,6 +13,7 @@ import {
   type TableStore,
   type Taken,
 } from '../table-store.ts'
+import { Announcements } from './announcements.ts'
 import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
@@ -75,6 +76,7 @@ class RedisTables implements TableStore {
   private readonly epoch: Epoch
   private readonly pages: KnownPages
   private readonly names: ShownNames
+  private readonly announcements: Announcements
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -86,6 +88,8 @@ class RedisTables implements TableStore {
     this.epoch = new Epoch(connection, places, this.registry)
     this.pages = new KnownPages((key) => this.epoch.confirm(key))
     this.names = new ShownNames(connection, places.prefix)
+    this.announcements = new Announcements(connection, places.prefix)
+    this.epoch.onLoss(() => this.announcements.listenAgain())
   }
 
   open(): Promise<void> {
@@ -98,6 +102,14 @@ class RedisTables implements TableStore {
 
   shown(): Promise<ReadonlySet<string>> {
     return this.names.all()
+  }
+
+  tell(text: string): Promise<void> {
+    return this.announcements.tell(text)
+  }
+
+  hear(listener: (text: string) => void): void {
+    this.announcements.hear(listener)
   }
 
   isLost(table: string): boolean {
@@ -226,6 +238,7 @@ class RedisTables implements TableStore {
 
   async close(): Promise<void> {
     this.epoch.close()
+    this.announcements.close()
     await this.connection.close()
   }
 

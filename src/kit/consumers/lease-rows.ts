@@ -1,4 +1,4 @@
-import { pagesOf, StaleCommit, type TableStore } from '../../engines/table-store.ts'
+import { pagesOf, StaleCommit, type TableStore, type Taken } from '../../engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 
 /** One row with the owner of each part, and one for each process with the names that it joins. */
@@ -7,12 +7,11 @@ const LEASES: TableDeclaration = { name: 'leases', version: 1, lives: 'partition
 const SCOPE = 'leases'
 const HELD = 'held'
 const MEMBER = 'member-'
-/** Scope and row of the mark of the last change, apart from the others: read far more often. */
-const CHANGES = 'lease-changes'
-const LAST = 'last'
 
 const CHANGE_TRIES = 20
 const PAGE_ROWS = 500
+/** What a process tells that has changed leases, before its name. */
+const CHANGED = 'leases '
 
 /** Owner of each part, by name. Nobody runs a borrowed part until the borrower is done or dies. */
 export interface Held {
@@ -33,10 +32,6 @@ export interface Member extends Row {
   joins: readonly string[]
 }
 
-interface ChangeRow extends Row {
-  mark: string
-}
-
 export interface Leases {
   held: Held
   /** By owner. */
@@ -45,12 +40,19 @@ export interface Leases {
 
 export type LeaseTables = Pick<
   TableStore,
-  'declare' | 'find' | 'get' | 'commit' | 'take' | 'onLoss' | 'showAs' | 'shown'
+  'declare' | 'find' | 'get' | 'commit' | 'take' | 'onLoss' | 'showAs' | 'shown' | 'tell' | 'hear'
 >
 
-/** The stored rows of the leases. */
+/** As long as no later fence is taken, nobody else has changed what is whose. */
+interface Owned extends Taken {
+  held: Held
+}
+
+/** What is stored of leases. */
 export class LeaseRows {
   private readonly tables: LeaseTables
+  /** What leases change by, and what they are, until another process has changed them. */
+  private own: Promise<Owned> | undefined
 
   constructor(tables: LeaseTables) {
     this.tables = tables
@@ -75,14 +77,16 @@ export class LeaseRows {
     return heldIn(await this.tables.get(LEASES.name, SCOPE, HELD))
   }
 
-  /** The mark of the last change that others should learn of soon. */
-  async lastChange(): Promise<string | undefined> {
-    return (await this.tables.get<ChangeRow>(LEASES.name, CHANGES, LAST))?.mark
+  /** Has the others look at once; who does not hear it looks at his time. */
+  async announce(owner: string): Promise<void> {
+    await this.tables.tell?.(CHANGED + owner).catch(() => undefined)
   }
 
-  announce(mark: string): Promise<void> {
-    const row: ChangeRow = { mark }
-    return this.tables.commit([{ table: LEASES.name, scope: CHANGES, id: LAST, row }])
+  /** Calls back whenever another process has changed what is whose, or comes with parts to do. */
+  onAnnounced(owner: string, look: () => void): void {
+    this.tables.hear?.((text) => {
+      if (text.startsWith(CHANGED) && text !== CHANGED + owner) look()
+    })
   }
 
   /** Gives a sign of life. */
@@ -104,19 +108,33 @@ export class LeaseRows {
     return (await this.tables.shown?.().catch(() => undefined)) ?? new Set()
   }
 
-  /** Changes the owners from their present state, and forgets the dead; answers the new state. */
+  /** Has the next change cost one call, unless another process changes something before. */
+  prepare(): void {
+    this.own ??= this.take()
+    this.own.catch(() => undefined) // the change says so
+  }
+
+  /** Changes whose everything is, by what it is at that moment, and forgets the dead; answers what it is then. */
   async change(edit: (held: Held) => Held, dead: readonly string[]): Promise<Held> {
     for (let tries = 1; ; tries++) {
-      const { at, fence } = await this.tables.take(SCOPE)
-      const held = edit(await this.held())
-      const rows = [change(HELD, { ...held }), ...dead.map((owner) => change(MEMBER + owner, null))]
+      this.own ??= this.take()
       try {
+        const { at, fence, held: before } = await this.own
+        const held = edit(before)
+        const rows = [change(HELD, { ...held }), ...dead.map((owner) => change(MEMBER + owner, null))]
         await this.tables.commit(rows, { consumer: SCOPE, from: at, fence })
+        this.own = Promise.resolve({ at, fence, held })
         return held
       } catch (error) {
+        this.own = undefined
         if (!(error instanceof StaleCommit) || tries === CHANGE_TRIES) throw error
       }
     }
+  }
+
+  private async take(): Promise<Owned> {
+    const taken = await this.tables.take(SCOPE)
+    return { ...taken, held: await this.held() }
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
-import { LeaseChanges } from './lease-changes.ts'
 import { LeaseMembers, LOOK_MS } from './lease-members.ts'
 import { frees, type Held, isSameHeld, LeaseRows, type LeaseTables } from './lease-rows.ts'
+import { logTaken } from './lease-taken.ts'
 import type { Owned, Owners } from './owners.ts'
 import type { Life } from '../operations/life.ts'
 import { pause, untilDone } from './retry.ts'
@@ -39,18 +39,20 @@ export class LeaseOwners implements Owners {
   private readonly members: LeaseMembers
   private looking: Promise<void> = Promise.resolve()
   private next: Promise<void> | undefined
+  /** Whether the next look reads what is stored, or only gives away what was left. */
+  private mustRead = false
+  private cancelTimer = (): void => undefined
   private held: Held = { owners: {}, borrowed: {} }
   /** Rightful owner of each part, by name. */
   private shares: ReadonlyMap<string, string> = new Map()
-  private readonly changes: LeaseChanges
   private signedJoins = ''
+  private announcing: Promise<void> = Promise.resolve()
   private isClosed = false
 
   private constructor(services: LeaseServices) {
     this.services = services
     this.rows = new LeaseRows(services.tables)
     this.members = new LeaseMembers(services.life, services.clock.monotonic())
-    this.changes = new LeaseChanges(this.rows, services.clock, services.life.id, () => void this.look())
   }
 
   static async open(services: LeaseServices): Promise<LeaseOwners> {
@@ -58,6 +60,7 @@ export class LeaseOwners implements Owners {
     await owners.rows.declare()
     await owners.look()
     services.tables.onLoss(() => owners.takeAgain())
+    owners.rows.onAnnounced(services.life.id, () => void owners.look())
     return owners
   }
 
@@ -80,7 +83,9 @@ export class LeaseOwners implements Owners {
   }
 
   leaveAll(): void {
-    if (this.members.hasOthers()) this.begin(this.joined.values())
+    if (!this.members.hasOthers()) return
+    this.rows.prepare()
+    this.begin(this.joined.values())
   }
 
   async borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result> {
@@ -112,11 +117,12 @@ export class LeaseOwners implements Owners {
   /** Gives up the rest, so that others need not wait until this process is taken for dead. */
   async close(): Promise<void> {
     this.isClosed = true
-    this.changes.stop()
+    this.cancelTimer()
     await this.looking
     this.joined.clear()
     this.borrowing.clear()
     await this.change().catch((error: unknown) => this.warn(error))
+    await this.announcing
   }
 
   private get owner(): string {
@@ -125,6 +131,11 @@ export class LeaseOwners implements Owners {
 
   /** Looks at the leases and acts on them; resolves when a look that began after the call has ended. */
   private look(): Promise<void> {
+    this.mustRead = true
+    return this.lookSoon()
+  }
+
+  private lookSoon(): Promise<void> {
     this.next ??= this.looking.then(() => {
       this.next = undefined
       this.looking = this.lookOnce()
@@ -135,30 +146,39 @@ export class LeaseOwners implements Owners {
 
   private async lookOnce(): Promise<void> {
     if (this.isClosed) return
-    this.changes.stop()
-    const { clock, logger } = this.services
+    const { mustRead } = this
+    this.mustRead = false
     try {
-      const joins = this.joins()
-      const sign = this.members.sign(joins, clock.monotonic())
-      // Neither is waited for: a server of others may not answer.
-      void this.rows.show(this.owner).then((isShown) => (this.members.isShown = isShown))
-      const [{ held, members }] = await Promise.all([this.rows.read(), this.rows.sign(this.owner, sign)])
-      this.held = held
-      this.members.see(members, clock.monotonic())
-      if (this.members.silent().length > 0) void this.seeConnected()
-      this.shares = this.members.shares(joins)
-      for (const { owner, silentMs } of this.members.dead())
-        logger.warn('a process gives no sign of life; what it had is taken by others', { owner, silentMs })
-      if (this.members.dead().length > 0 || !isSameHeld(this.held, this.after(this.held))) await this.change()
-      else if (this.signedJoins !== joins.join())
-        void this.changes.announce().catch((error: unknown) => this.warn(error))
-      this.signedJoins = joins.join()
-      this.follow()
+      if (mustRead) await this.read()
+      if (this.members.dead().length > 0 || !isSameHeld(this.held, this.after(this.held))) {
+        await this.change()
+        this.follow()
+      }
     } catch (error) {
       // Nobody can take anything either.
       this.warn(error)
     }
-    if (!this.isClosed) this.changes.waitUntil(clock.monotonic() + LOOK_MS)
+    if (mustRead && !this.isClosed) this.cancelTimer = this.services.clock.after(LOOK_MS, () => void this.look())
+  }
+
+  /** Gives a sign of life and reads what is whose. */
+  private async read(): Promise<void> {
+    this.cancelTimer()
+    const { clock, logger } = this.services
+    const joins = this.joins()
+    const sign = this.members.sign(joins, clock.monotonic())
+    // Neither is waited for: a server of others may not answer.
+    void this.rows.show(this.owner).then((isShown) => (this.members.isShown = isShown))
+    const [{ held, members }] = await Promise.all([this.rows.read(), this.rows.sign(this.owner, sign)])
+    this.held = held
+    this.members.see(members, clock.monotonic())
+    if (this.members.silent().length > 0) void this.seeConnected()
+    this.shares = this.members.shares(joins)
+    for (const { owner, silentMs } of this.members.dead())
+      logger.warn('a process gives no sign of life; what it had is taken by others', { owner, silentMs })
+    if (this.signedJoins !== joins.join()) this.announcing = this.rows.announce(this.owner)
+    this.signedJoins = joins.join()
+    this.follow()
   }
 
   private async seeConnected(): Promise<void> {
@@ -175,7 +195,7 @@ export class LeaseOwners implements Owners {
       return after
     }
     this.held = await this.rows.change(edit, this.isClosed ? [...dead, this.owner] : dead)
-    if (isFreed) await this.changes.announce()
+    if (isFreed) this.announcing = this.rows.announce(this.owner)
   }
 
   /**
@@ -220,18 +240,7 @@ export class LeaseOwners implements Owners {
         taken.push(joined)
       } else if (joined.state === 'taken' && !(isOurs && this.mayHold(joined))) this.leave(joined)
     }
-    if (taken.length > 0) void this.tell(taken)
-  }
-
-  /** Logs the time it took to take these, and the last part of each consumer. */
-  private async tell(taken: readonly Joined[]): Promise<void> {
-    const { clock, logger } = this.services
-    const begunMs = clock.monotonic()
-    const passedMs = (): number => Math.round(clock.monotonic() - begunMs)
-    const msOf: { [consumer: string]: number } = {}
-    // Turns that end later write later: the longest time stays.
-    await Promise.all(taken.map(({ owned, turn }) => turn.then(() => (msOf[consumerOf(owned.name)] = passedMs()))))
-    logger.info('parts taken', { parts: taken.length, ms: passedMs(), msOf })
+    void logTaken(taken, this.services)
   }
 
   private take(joined: Joined): void {
@@ -266,7 +275,7 @@ export class LeaseOwners implements Owners {
         }),
       )
       joined.state = 'idle'
-      void this.look() // the rightful owner need not wait
+      void this.lookSoon() // whoever's share it is need not wait
     }
     joined.turn = joined.turn.then(leave)
   }
@@ -287,5 +296,3 @@ export class LeaseOwners implements Owners {
     this.services.logger.warn('leases not looked at', { error: String(error) })
   }
 }
-
-const consumerOf = (name: string): string => name.replace(/-\d+$/, '')

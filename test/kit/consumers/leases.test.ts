@@ -1,8 +1,9 @@
 import { test, type Test } from 'tap'
-import type { TableStore } from '../../../src/engines/table-store.ts'
+import { type TableStore, tablesWith } from '../../../src/engines/table-store.ts'
 import { openLmdbTableStore } from '../../../src/engines/lmdb-tables/lmdb-tables.ts'
 import { openRedisTables } from '../../../src/engines/redis-tables/redis-tables.ts'
 import { GONE_LIFE_MS, LeaseMembers, LIFE_MS, LIFE_MS_MAX, LOOK_MS } from '../../../src/kit/consumers/lease-members.ts'
+import { type Held, LeaseRows } from '../../../src/kit/consumers/lease-rows.ts'
 import { LeaseOwners } from '../../../src/kit/consumers/leases.ts'
 import type { IsOurs } from '../../../src/kit/consumers/follower.ts'
 import type { Owned } from '../../../src/kit/consumers/owners.ts'
@@ -10,12 +11,15 @@ import { sharesOf } from '../../../src/kit/consumers/shares.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { keepErrors } from '../../support/open-services.ts'
-import { openRedisServer, withoutRedis } from '../../support/redis-server.ts'
+import { openClient, openRedisServer, withoutRedis } from '../../support/redis-server.ts'
 import { until } from '../../support/service.ts'
 
 const NAMES = Array.from({ length: 8 }, (_, partition) => ['matcher', 'history'].map((name) => `${name}-${partition}`))
   .flat()
   .concat('sweep')
+
+/** How many listen for what processes tell each other. */
+const NUMSUB = ['PUBSUB', 'NUMSUB', 'wm:{told}']
 
 /** The last sign is seen at the first look, and the connections are asked about at the last. */
 const GONE_LOOKS = 1 + GONE_LIFE_MS / LOOK_MS
@@ -64,10 +68,17 @@ const pass = (nodes: readonly Node[], what: string, isSo: () => boolean): Promis
 const isShared = (nodes: readonly Node[], names: readonly string[] = NAMES): boolean =>
   names.every((name) => nodes.filter(({ has }) => has.has(name)).length === 1)
 
+/** Tables that all processes of a test share, and over which they tell each other of changes. */
 const open = async (t: Test): Promise<TableStore> => {
   const tables = await openLmdbTableStore({ path: folderOf(t), clock: new FakeClock() })
   t.teardown(() => tables.close())
-  return tables
+  const listeners: ((text: string) => void)[] = []
+  return tablesWith(tables, {
+    tell: async (text) => {
+      for (const listener of listeners) setImmediate(listener, text)
+    },
+    hear: (listener) => void listeners.push(listener),
+  })
 }
 
 const walk = async (t: Test, tables: TableStore): Promise<void> => {
@@ -180,14 +191,55 @@ test('a process whose signs come late is waited for longer, for a while; one of 
   t.same([diesAfterMs(LIFE_MS), diesAfterMs(3_300), diesAfterMs(undefined)], [LIFE_MS, 3_500, LIFE_MS_MAX])
 })
 
-test('whoever ends hands over at the next glance of the others, before they would look', async (t) => {
+test('whoever ends hands over at once, however far away the next look of the others is', async (t) => {
   const tables = await open(t)
   const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]
   await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
-  await a.owners.borrow([], async () => undefined) // its next look is a whole LOOK_MS away
-  await b.close()
-  a.clock.advance(LOOK_MS / 5)
+  b.owners.leaveAll() // no time passes from here on
   await until('all to be taken', () => a.has.size === NAMES.length)
+})
+
+test('the same on Redis, also after the connection that hears was lost', { skip: withoutRedis }, async (t) => {
+  const server = await openRedisServer('/tmp')
+  t.teardown(() => server.kill())
+  const [own, others, third] = await Promise.all([0, 1, 2].map(() => openRedisTables({ url: server.url })))
+  t.teardown(() => Promise.all([own, others, third].map((tables) => tables.close())))
+  const [a, b] = [await openNode(t, own, 'a'), await openNode(t, others, 'b')]
+  await pass([a, b], 'both to have some', () => isShared([a, b]) && a.has.size > 0 && b.has.size > 0)
+  b.owners.leaveAll() // no time passes from here on
+  await until('all to be taken', () => a.has.size === NAMES.length)
+  await b.close()
+
+  const admin = await openClient(server.url)
+  t.teardown(() => admin.destroy())
+  const listening = async (): Promise<number> => Number(((await admin.sendCommand(NUMSUB)) as unknown[])[1])
+  const c = await openNode(t, third, 'c')
+  await pass([a, c], 'both to have some', () => isShared([a, c]) && a.has.size > 0 && c.has.size > 0)
+  await until('all to listen', async () => (await listening()) === 3)
+  await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'PUBSUB'])
+  await until('all to listen again', async () => (await listening()) === 3)
+  c.owners.leaveAll()
+  await until('all to be taken', () => a.has.size === NAMES.length)
+})
+
+test('a change follows what others have changed since, and asks for nothing where nobody has', async (t) => {
+  const tables = await open(t)
+  let takes = 0
+  const take = (consumer: string) => {
+    takes++
+    return tables.take(consumer)
+  }
+  const counted = tablesWith(tables, { take })
+  const [a, b] = [new LeaseRows(counted), new LeaseRows(tables)]
+  await a.declare()
+  const give = (name: string, owner: string) => (held: Held) => ({ ...held, owners: { ...held.owners, [name]: owner } })
+  await a.change(give('sweep', 'a'), [])
+  await a.change(give('matcher-0', 'a'), [])
+  t.equal(takes, 1)
+  await b.change(give('matcher-1', 'b'), [])
+  await a.change(give('matcher-2', 'a'), [])
+  t.equal(takes, 2, 'another process has taken it meanwhile')
+  t.same((await a.held()).owners, { sweep: 'a', 'matcher-0': 'a', 'matcher-1': 'b', 'matcher-2': 'a' })
 })
 
 test('whoever ends leaves everything at once where another process can take it, and nothing before its turn where none can', async (t) => {
