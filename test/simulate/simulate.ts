@@ -94,7 +94,7 @@ export const simulate = async (seed: number, { kinds = FAULTS, prepare }: Option
   }
 }
 
-const worldOf = (timeline: Timeline): World => {
+export const worldOf = (timeline: Timeline): World => {
   const now = () => BEGUN_MS + Math.floor(timeline.nowMs)
   const { fingerprint: keyringFingerprint } = keyring
   return {
