@@ -52,7 +52,9 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
     if (field.slot !== undefined) index[slotNames[field.slot]] = sortText(shape._id, field, value)
     if (isFiltered(field) && isEmpty(value)) terms.push(absentTermOf(shape._id, field))
     if (value === undefined || isEmpty(value)) continue
-    for (const one of isFiltered(field) ? [value].flat() : []) terms.push(termOf(shape._id, field, one as Json))
+    if (isFiltered(field))
+      if (Array.isArray(value)) for (const one of value) terms.push(termOf(shape._id, field, one))
+      else terms.push(termOf(shape._id, field, value))
     if (isUnique(shape, field)) terms.push(uniqueTermOf(shape._id, field, value))
     if (typeof value === 'string' && field.type === 'text') words.push(value, taggedWords(shape._id, field, value))
   }
@@ -62,22 +64,21 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
 /** A letter that no language needs, so that only tagged searches find tagged words. */
 const TAG = 'ꙮ'
 
-/** Words of a text, prefixed with the type and number of its field so that a search can be limited to that field. */
-const taggedWords = (dataTypeId: string, field: StoredField, value: string): string =>
-  wordsOf(value)
-    .map((word) => wordTagOf(dataTypeId, field) + word)
+/** The words of a text behind the type and number of its field, so that they can be looked for in that field alone. */
+const taggedWords = (dataTypeId: string, field: StoredField, value: string): string => {
+  const { word: tag } = tagsOf(dataTypeId, field)
+  return wordsOf(value)
+    .map((word) => tag + word)
     .join(' ')
-
-const wordTagOf = (dataTypeId: string, { no }: StoredField): string =>
-  `${TAG}${dataTypeId.replaceAll('-', '').toLowerCase()}${TAG}${no}${TAG}`
+}
 
 /** Word prefixes that find a search in the given fields: one group for each word. */
 export const wordGroups = (
   q: string,
   fields: readonly { dataTypeId: string; field: StoredField }[],
 ): readonly (readonly string[])[] => {
-  const tags = fields.map(({ dataTypeId, field }) => wordTagOf(dataTypeId, field))
-  // `wordsOf` would change neither a tag nor such a word.
+  const tags = fields.map(({ dataTypeId, field }) => tagsOf(dataTypeId, field).word)
+  // Neither a tag nor such a word has anything that `wordsOf` would change.
   return wordsOf(q).map((word) => tags.map((tag) => wordStart(tag + word)))
 }
 
@@ -117,16 +118,26 @@ export const boundText = (dataTypeId: string, field: StoredField, value: Json): 
 const sortText = (dataTypeId: string, field: StoredField, value: Json | undefined): string =>
   isEmpty(value) ? `${tagOf(dataTypeId, field)} ` : boundText(dataTypeId, field, value as Json)
 
-/** 22 characters of the type's id, and the number of the field. */
-const tagOf = (dataTypeId: string, { no }: StoredField): string => {
-  const known = shortIds.get(dataTypeId)
-  const short = known ?? Buffer.from(dataTypeId.replaceAll('-', ''), 'hex').toString('base64url')
-  if (known === undefined) shortIds.set(dataTypeId, short)
-  return `${short}.${no}`
+/** 22 characters of the type's id, and the number of the field in it. */
+const tagOf = (dataTypeId: string, field: StoredField): string => tagsOf(dataTypeId, field).term
+
+interface Tags {
+  term: string
+  word: string
 }
 
-/** Each record needs its type's short id some twenty times. */
-const shortIds = new RecentMap<string, string>(1_000)
+/** What stands before the terms and words of a field: each record needs those of its fields some twenty times. */
+const tagsOf = (dataTypeId: string, { no }: StoredField): Tags => {
+  const known = ofTypes.get(dataTypeId) ?? new Map<number, Tags>()
+  const tags = known.get(no)
+  if (tags !== undefined) return tags
+  const hex = dataTypeId.replaceAll('-', '').toLowerCase()
+  const made = { term: `${Buffer.from(hex, 'hex').toString('base64url')}.${no}`, word: `${TAG}${hex}${TAG}${no}${TAG}` }
+  ofTypes.set(dataTypeId, known.set(no, made))
+  return made
+}
+
+const ofTypes = new RecentMap<string, Map<number, Tags>>(1_000)
 
 const comparable = ({ type }: StoredField, value: Json): string => {
   if (type === 'time' && typeof value === 'string') return wholeTime(value)

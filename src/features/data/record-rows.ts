@@ -1,6 +1,6 @@
 import { breathe } from '../../kernel/breath.ts'
 import { dataOf, decodeJson } from '../../kernel/event.ts'
-import type { TableDeclaration } from '../../kernel/table.ts'
+import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Rows } from '../../kit/consumers/projection.ts'
 import type { RowSource } from '../../kit/resource/rows.ts'
@@ -36,18 +36,18 @@ export const recordRows = (plain: RowSource): RowSource => ({
     const { dataTypeId } = data.values as unknown as Partial<RecordValues>
     const check =
       dataTypeId === undefined ? undefined : await rows.get<CheckRow>(CHECKS.name, organizationId, dataTypeId)
-    // Otherwise the writer has ensured that no value is shared.
+    const shape = { _id: dataTypeId, ...check } as Shape
+    // Otherwise the writer has seen to it that no value is shared.
     const isWatched =
       check !== undefined &&
       (check.isRunning ||
         check.hasShared === true ||
         event.loggedAt <= (check.judgedUntil ?? Number.NEGATIVE_INFINITY) ||
-        hasUntaken({ ...check, _id: dataTypeId as string }, data.values as unknown as RecordValues))
+        hasUntaken(shape, data.values as unknown as RecordValues))
     const before =
       isWatched && event.type !== RECORD.created ? await rows.get<RecordRow>(RECORDS, organizationId, id) : undefined
     await plain.apply(event, rows)
     if (check === undefined) return
-    const shape = { ...check, _id: dataTypeId as string }
     const isGone = event.type === RECORD.deleted
     const row = isGone ? undefined : await rows.get<RecordRow>(RECORDS, organizationId, id)
     if (row !== undefined) putIndexed(rows, shape, row, row.isDangling === true)
@@ -124,11 +124,11 @@ const stillNamed = ({ fields }: Shape, { values, recordIds }: RecordRow): readon
 
 const putIndexed = (rows: Rows, shape: Shape, row: RecordRow, isDangling: boolean): void => {
   const { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, files, fileIds } = row
-  rows.put(RECORDS, organizationId, _id, {
-    ...{ _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds: stillNamed(shape, row) },
-    ...(files !== undefined && { files, fileIds }),
-    ...indexOf(shape, values),
-    ...(isDangling && { isDangling }),
-    ...((isDangling || !areValid(shape, values)) && { isInvalid: true }),
-  })
+  const recordIds = stillNamed(shape, row)
+  const indexed: Row = { _id, organizationId, version, createdAt, updatedAt, dataTypeId, values, recordIds }
+  if (files !== undefined) Object.assign(indexed, { files, fileIds })
+  Object.assign(indexed, indexOf(shape, values))
+  if (isDangling) indexed.isDangling = true
+  if (isDangling || !areValid(shape, values)) indexed.isInvalid = true
+  rows.put(RECORDS, organizationId, _id, indexed)
 }
