@@ -6,12 +6,20 @@ import { categoryName, type LogStore } from './store.ts'
 const INDEX_ENTRIES_MAX = 256
 const FOREIGN_MAX = 2_000
 
+/** The next entries of one category. */
+interface Branch {
+  category: number
+  entries: IndexEntry[]
+  at: number
+  readTo: number
+}
+
 /** Walks the indexes of several categories in the order of their positions. */
 export class IndexMerge {
   checkpoint: number
   private readonly store: LogStore
   private readonly prefixes: readonly string[]
-  private readonly branches = new Map<number, { entries: IndexEntry[]; at: number; readTo: number }>()
+  private readonly branches: Branch[] = []
   private categoriesSeen = -1
 
   constructor(store: LogStore, prefixes: readonly string[], after: number) {
@@ -49,11 +57,10 @@ export class IndexMerge {
   }
 
   private next(headPosition: number): IndexEntry | undefined {
-    let first: { entries: IndexEntry[]; at: number } | undefined
+    let first: Branch | undefined
     let position = Number.POSITIVE_INFINITY
-    for (const [category, branch] of this.branches) {
-      if (branch.at >= branch.entries.length && branch.readTo < headPosition)
-        this.refill(category, branch, headPosition)
+    for (const branch of this.branches) {
+      if (branch.at >= branch.entries.length && branch.readTo < headPosition) this.refill(branch, headPosition)
       const entry = branch.entries[branch.at]
       if (entry === undefined || entry.position >= position) continue
       position = entry.position
@@ -65,11 +72,8 @@ export class IndexMerge {
     return entry
   }
 
-  private refill(
-    category: number,
-    branch: { entries: IndexEntry[]; at: number; readTo: number },
-    headPosition: number,
-  ): void {
+  private refill(branch: Branch, headPosition: number): void {
+    const { category } = branch
     const first = Math.max(branch.readTo, this.checkpoint) + 1
     branch.at = 0
     branch.entries =
@@ -96,11 +100,11 @@ export class IndexMerge {
     if (this.store.categoryNumbers.size === this.categoriesSeen) return
     this.categoriesSeen = this.store.categoryNumbers.size
     for (const [category, no] of this.store.categoryNumbers) {
-      if (this.branches.has(no) || category.startsWith('$')) continue
+      if (this.branches.some((branch) => branch.category === no) || category.startsWith('$')) continue
       const canHold = this.prefixes.some((prefix) =>
         prefix.includes('-') ? categoryName(prefix) === category : category.startsWith(prefix),
       )
-      if (canHold) this.branches.set(no, { entries: [], at: 0, readTo: -1 })
+      if (canHold) this.branches.push({ category: no, entries: [], at: 0, readTo: -1 })
     }
   }
 }
