@@ -1,5 +1,6 @@
 import type { ImportError, ImportPage, ImportPlace, ImportRequested } from '../../features/imports/events.ts'
 import { type ImportReached, madeId } from '../../features/imports/views.ts'
+import { breathe } from '../../kernel/breath.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -68,7 +69,12 @@ export class RowImport {
   private async page(rows: readonly TableRow[], reached: ImportReached): Promise<ImportReached> {
     const { id, asked } = this.run
     const errors: ImportError[] = []
-    const items = rows.flatMap((one) => this.itemOf(one, errors))
+    const items: Item[] = []
+    for (const one of rows) {
+      const pause = breathe()
+      if (pause !== undefined) await pause
+      items.push(...this.itemOf(one, errors))
+    }
     const { changed, places } = await this.write(items, errors)
     errors.sort((a, b) => a.row - b.row)
     const lastRow = rows[rows.length - 1].row
