@@ -1,14 +1,17 @@
-import { test } from 'tap'
+import tap, { test } from 'tap'
 import { skip } from '../support/browser.ts'
 import { axe } from '../support/axe.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
+import { mapOf, namesListed, openConsole, openShared, openWorldIn, signIn } from '../support/console.ts'
 import { ask, type Json, until } from '../support/service.ts'
+
+let opened: ReturnType<typeof openShared> | undefined
+const shared = () => (opened ??= openShared(tap))
 
 test('a geofence is drawn, tried against last week, changed by numbers and deleted', {
   skip,
   timeout: 900_000,
 }, async (t) => {
-  const { service, token, login, gateway } = await openConsoleWorld(t)
+  const { service, token, login, gateway } = await openWorldIn(t, (await shared()).service)
   const begun = Date.now() - 3_600_000
   // Through the middle of what will be drawn, from south to north.
   const points = Array.from({ length: 60 }, (_, i) => ({
@@ -19,7 +22,7 @@ test('a geofence is drawn, tried against last week, changed by numbers and delet
   }))
   await gateway.send(points)
   await gateway.drained()
-  const { page, complaints } = await openConsole(t, service)
+  const { page, complaints } = await openConsole(t, service, await shared())
   await signIn(page, login)
   await until('the tracker', async () => (await namesListed(page)).join() === 'van')
   const map = await mapOf(page)
@@ -116,8 +119,13 @@ test('a geofence is drawn, tried against last week, changed by numbers and delet
 })
 
 test('a geofence is drawn by touch', { skip, timeout: 900_000 }, async (t) => {
-  const { service, token, login } = await openConsoleWorld(t)
-  const { page, complaints } = await openConsole(t, service, { width: 390, height: 844, hasTouch: true })
+  const { service, token, login } = await openWorldIn(t, (await shared()).service)
+  const { page, complaints } = await openConsole(t, service, {
+    ...(await shared()),
+    width: 390,
+    height: 844,
+    hasTouch: true,
+  })
   await signIn(page, login)
   const map = await mapOf(page)
   await page.getByRole('link', { name: 'Geofences' }).tap()

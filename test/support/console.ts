@@ -1,4 +1,4 @@
-import { chromium, type BrowserContext, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { IngestClient } from '../../src/cli/ingest-client.ts'
 import { CHROMIUM, FLAGS } from './browser.ts'
@@ -25,6 +25,11 @@ export interface ConsoleWorld {
 export const openConsoleWorld = async (t: Test, flags: readonly string[] = [], port = 0): Promise<ConsoleWorld> => {
   const service = await startService(folderOf(t), flags, port)
   t.teardown(() => service.kill())
+  return openWorldIn(t, service)
+}
+
+/** The same in a service that runs. */
+export const openWorldIn = async (t: Test, service: Service): Promise<ConsoleWorld> => {
   const { token, email, password, organizationId, hubId } = await signUp(service)
   const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })
   const key = await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })
@@ -57,6 +62,8 @@ export interface OpenedConsole {
 
 export interface ConsoleOptions {
   flags?: readonly string[]
+  /** One that runs, in place of one of its own with these flags. */
+  browser?: Browser
   width?: number
   height?: number
   colorScheme?: 'light' | 'dark'
@@ -64,16 +71,29 @@ export interface ConsoleOptions {
   hasTouch?: boolean
 }
 
+/** One service and one browser for the tests of a file, each of which signs up an organization of its own. */
+export const openShared = async (t: Test): Promise<{ service: Service; browser: Browser }> => {
+  const service = await startService(folderOf(t))
+  t.teardown(() => service.kill())
+  return { service, browser: await openBrowser(t) }
+}
+
+const openBrowser = async (t: Test, flags: readonly string[] = SOFTWARE_WEBGL): Promise<Browser> => {
+  const args = [...FLAGS, ...flags]
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS })
+  t.teardown(() => browser.close())
+  return browser
+}
+
 /** A browser on the page of the service, nobody signed in. */
 export const openConsole = async (
   t: Test,
   service: { url: string },
-  { flags = SOFTWARE_WEBGL, width = 1200, height = 700, colorScheme = 'light', hasTouch = false }: ConsoleOptions = {},
+  { flags, browser, width = 1200, height = 700, colorScheme = 'light', hasTouch = false }: ConsoleOptions = {},
 ): Promise<OpenedConsole> => {
-  const args = [...FLAGS, ...flags]
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS })
-  t.teardown(() => browser.close())
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, hasTouch, locale: 'en-GB' })
+  const view = { viewport: { width, height }, colorScheme, hasTouch, locale: 'en-GB' }
+  const context = await (browser ?? (await openBrowser(t, flags))).newContext(view)
+  if (browser !== undefined) t.teardown(() => context.close())
   context.setDefaultTimeout(LIMIT_MS)
   const page = await context.newPage()
   const complaints: string[] = []
