@@ -9,6 +9,7 @@ import { PALETTES, type Theme } from './palette.ts'
 import type { Ground } from './ground.ts'
 import { Hands } from './hands.ts'
 import maplibregl, { newMap } from './maplibre.ts'
+import { ShownData } from './shown-data.ts'
 import { layersOf, type SourceName, styleOf, TRACES_PATH } from './style.ts'
 import { TrackerLayer } from './tracker-layer.ts'
 
@@ -56,6 +57,7 @@ export class MapView {
   #namesAt = 0
   #namesDue: number | undefined
   #isLost = false
+  #data = new ShownData()
   #ground: Ground
   #hands: Hands
 
@@ -131,14 +133,9 @@ export class MapView {
       .filter(({ isActive }) => isActive)
       .map((fence) => fenceFeature(fence, fence._id, fence.name))
       .filter((one) => one !== undefined)
-    this.set(
-      'fences',
-      drawn.map(({ feature }) => feature),
-    )
-    this.set(
-      'fence-labels',
-      drawn.map(({ label }) => label),
-    )
+    const [shapes, labels] = [drawn.map(({ feature }) => feature), drawn.map(({ label }) => label)]
+    this.set('fences', shapes)
+    this.set('fence-labels', labels)
   }
 
   /** Lines, each in its own colour or in that of a trail. */
@@ -154,7 +151,8 @@ export class MapView {
   }
 
   set(source: SourceName, features: Feature[]): void {
-    this.map.getSource<GeoJSONSource>(source)?.setData({ type: 'FeatureCollection', features })
+    const shown = this.map.getSource<GeoJSONSource>(source)
+    if (shown !== undefined) this.#data.set(shown, features)
   }
 
   fit(positions: readonly Position[], maxZoom = 14): void {
