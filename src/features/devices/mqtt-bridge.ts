@@ -156,8 +156,13 @@ export class MqttBridge {
     this.options.logger.info('connected to a broker', { broker })
     // One by one: the library does not report which of several was refused.
     const refused: string[] = []
-    for (const filter of MQTT_FILTERS)
-      await this.client.subscribeAsync(filter, { qos: 1 }).catch(() => void refused.push(filter))
+    const { stream } = this.client
+    for (const filter of MQTT_FILTERS) {
+      const asked = this.client.subscribeAsync(filter, { qos: 1 }).catch(() => void refused.push(filter))
+      if (await within(this.options.clock, CONNECT_MS, asked)) continue
+      this.fails(`it does not answer the subscription to ${filter}`)
+      return void stream.destroy() // the library connects anew
+    }
     if (refused.length === 0) this.problem = undefined
     else if (this.client.connected) this.fails(`it does not let this user subscribe to ${refused.join(', ')}`)
   }
