@@ -210,7 +210,7 @@ export interface TableStore {
   showAs?(name: string): Promise<void>
   /** Names of connected processes that have shown themselves. @throws Failure where a server does not tell */
   shown?(): Promise<ReadonlySet<string>>
-  /** Tells the other processes something at once; who does not listen just then does not hear of it. @throws Failure engine_down */
+  /** Announces something to the other processes at once; one that is not listening misses it. @throws Failure engine_down */
   tell?(text: string): Promise<void>
   /** Calls the listener with what processes tell, this one too. */
   hear?(listener: (text: string) => void): void

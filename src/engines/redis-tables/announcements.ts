@@ -5,7 +5,7 @@ import type { RedisConnection } from './connection.ts'
 /** Time between two attempts to listen. */
 const RETRY_MS = 1_000
 
-/** What processes tell each other at once, heard over a connection of its own: one that listens does nothing else. */
+/** Announcements between processes, heard over a separate connection: a listening one can do nothing else. */
 export class Announcements {
   private readonly connection: RedisConnection
   private readonly channel: string

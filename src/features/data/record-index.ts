@@ -53,8 +53,7 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
     if (isFiltered(field) && isEmpty(value)) terms.push(absentTermOf(shape._id, field))
     if (value === undefined || isEmpty(value)) continue
     if (isFiltered(field))
-      if (Array.isArray(value)) for (const one of value) terms.push(termOf(shape._id, field, one))
-      else terms.push(termOf(shape._id, field, value))
+      for (const one of Array.isArray(value) ? value : [value]) terms.push(termOf(shape._id, field, one))
     if (isUnique(shape, field)) terms.push(uniqueTermOf(shape._id, field, value))
     if (typeof value === 'string' && field.type === 'text') words.push(value, taggedWords(shape._id, field, value))
   }
@@ -64,7 +63,7 @@ export const indexOf = (shape: Shape, values: JsonObject): Row => {
 /** A letter that no language needs, so that only tagged searches find tagged words. */
 const TAG = 'ꙮ'
 
-/** The words of a text behind the type and number of its field, so that they can be looked for in that field alone. */
+/** Words of a text, prefixed with the type and number of its field so that a search can be limited to that field. */
 const taggedWords = (dataTypeId: string, field: StoredField, value: string): string => {
   const { word: tag } = tagsOf(dataTypeId, field)
   return wordsOf(value)
@@ -78,7 +77,7 @@ export const wordGroups = (
   fields: readonly { dataTypeId: string; field: StoredField }[],
 ): readonly (readonly string[])[] => {
   const tags = fields.map(({ dataTypeId, field }) => tagsOf(dataTypeId, field).word)
-  // Neither a tag nor such a word has anything that `wordsOf` would change.
+  // `wordsOf` would change neither a tag nor such a word.
   return wordsOf(q).map((word) => tags.map((tag) => wordStart(tag + word)))
 }
 
@@ -126,7 +125,7 @@ interface Tags {
   word: string
 }
 
-/** What stands before the terms and words of a field: each record needs those of its fields some twenty times. */
+/** Prefixes of the terms and words of a field: each record needs those of its fields some twenty times. */
 const tagsOf = (dataTypeId: string, { no }: StoredField): Tags => {
   const known = ofTypes.get(dataTypeId) ?? new Map<number, Tags>()
   const tags = known.get(no)

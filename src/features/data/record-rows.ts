@@ -37,7 +37,7 @@ export const recordRows = (plain: RowSource): RowSource => ({
     const check =
       dataTypeId === undefined ? undefined : await rows.get<CheckRow>(CHECKS.name, organizationId, dataTypeId)
     const shape = { _id: dataTypeId, ...check } as Shape
-    // Otherwise the writer has seen to it that no value is shared.
+    // Otherwise the writer has ensured that no value is shared.
     const isWatched =
       check !== undefined &&
       (check.isRunning ||

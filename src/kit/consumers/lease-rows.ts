@@ -10,7 +10,7 @@ const MEMBER = 'member-'
 
 const CHANGE_TRIES = 20
 const PAGE_ROWS = 500
-/** What a process tells that has changed leases, before its name. */
+/** Prefix of the announcement that a process has changed leases; its name follows. */
 const CHANGED = 'leases '
 
 /** Owner of each part, by name. Nobody runs a borrowed part until the borrower is done or dies. */
@@ -48,10 +48,10 @@ interface Owned extends Taken {
   held: Held
 }
 
-/** What is stored of leases. */
+/** The stored leases. */
 export class LeaseRows {
   private readonly tables: LeaseTables
-  /** What leases change by, and what they are, until another process has changed them. */
+  /** The fence of changes with the leases under it, until another process changes them. */
   private own: Promise<Owned> | undefined
 
   constructor(tables: LeaseTables) {

@@ -50,7 +50,7 @@ export class AzureProvider {
   )
 
   /**
-   * @param issuerOf another issuer than Microsoft's, for tests on this machine
+   * @param issuerOf other issuers than Microsoft's, for tests on this machine
    * @param timeoutSeconds for each call, its answer included
    */
   constructor(caller: Pick<HttpCaller, 'fetch'>, issuerOf = azureIssuer, timeoutSeconds = TIMEOUT_SECONDS) {
@@ -119,7 +119,7 @@ export class AzureProvider {
       return await discovery(issuer, clientId, undefined, ClientSecretPost(clientSecret), {
         timeout: this.timeoutSeconds,
         [customFetch]: this.fetch,
-        // Without this an id token is believed unsigned, because it came over TLS.
+        // Otherwise an unsigned id token is accepted, because it came over TLS.
         execute: [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])],
       })
     } catch (cause) {
@@ -132,7 +132,7 @@ export class AzureProvider {
   }
 }
 
-/** An answer is read whole by the library: one that does not end is cut off. */
+/** The library reads answers whole: an endless one is cut off. */
 const boundedFetch =
   (caller: Pick<HttpCaller, 'fetch'>): CustomFetch =>
   async (url, options) => {
