@@ -16,6 +16,7 @@ import {
 } from '../../src/engines/table-store.ts'
 import type { Row, RowChange, TableDeclaration } from '../../src/kernel/table.ts'
 import { answered, isBehind, type NamedRow } from './memory-find.ts'
+import { down } from './wire.ts'
 
 interface Stored {
   row: Row
@@ -32,6 +33,11 @@ interface Consumer {
   fence: number
 }
 
+/** A move of a checkpoint, with the number of its commit among those of its owner. */
+export interface Commit extends CheckpointMove {
+  turn: number
+}
+
 /** How long it is known what was there before a change. */
 const KNOWN_MS = 5_000
 
@@ -45,8 +51,8 @@ export class MemoryRows {
   private readonly now: () => number
   private readonly tables = new Map<string, Table>()
   private readonly consumers = new Map<string, Consumer>()
-  /** By place and consumer, the highest fence under which rows were stored there. */
-  private readonly fences = new Map<string, number>()
+  /** By place and consumer, the latest commit that stored rows there. */
+  private readonly latest = new Map<string, Commit>()
   private readonly counters = new Map<string, { count: number; expiresAt: number }>()
   private lastFence = 0
   private undos: { atMs: number; undo(): void }[] = []
@@ -128,22 +134,26 @@ export class MemoryRows {
     throw new StaleCommit(consumer, { at: stored.at, fence: stored.fence })
   }
 
-  /** Stores rows of one place that is not the consumer's own. @throws StaleCommit where a later owner has stored there. */
-  storePlace(place: string, changes: readonly RowChange[], move?: CheckpointMove): void {
-    if (move !== undefined) {
-      const key = `${place} ${move.consumer}`
-      const highest = this.fences.get(key) ?? 0
-      if (highest > move.fence) throw new StaleCommit(move.consumer, { at: undefined, fence: highest })
-      this.fences.set(key, move.fence)
+  /**
+   * Stores rows of one place that is not the consumer's own.
+   * @throws StaleCommit if a later owner has stored there, engine_down if a later commit of the same owner has
+   */
+  storePlace(place: string, changes: readonly RowChange[], commit?: Commit): void {
+    if (commit !== undefined) {
+      const key = `${place} ${commit.consumer}`
+      const { fence, turn } = this.latest.get(key) ?? { fence: 0, turn: 0 }
+      if (fence > commit.fence) throw new StaleCommit(commit.consumer, { at: undefined, fence })
+      if (fence === commit.fence && turn > commit.turn) throw down()
+      this.latest.set(key, commit)
     }
     for (const change of changes) this.store(change)
   }
 
-  /** Stores the rows that live with the consumer and moves its checkpoint. @throws StaleCommit */
-  storeMove(changes: readonly RowChange[], move: CheckpointMove): void {
-    if (this.isDone(move)) return
-    for (const change of changes) this.store(change)
-    if (move.at !== undefined) this.moveTo(move.consumer, move.at)
+  /** Stores the rows that live with the consumer and moves its checkpoint. @throws StaleCommit, and as `storePlace` */
+  storeMove(changes: readonly RowChange[], commit: Commit): void {
+    if (this.isDone(commit)) return
+    this.storePlace('', changes, commit)
+    if (commit.at !== undefined) this.moveTo(commit.consumer, commit.at)
   }
 
   take(consumer: string): Taken {

@@ -1,6 +1,6 @@
 import type { CheckpointMove, StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import type { Row, RowChange } from '../../src/kernel/table.ts'
-import type { MemoryRows } from './memory-rows.ts'
+import type { Commit, MemoryRows } from './memory-rows.ts'
 import { down, type Wire } from './wire.ts'
 
 export interface MemoryTables extends TableStore {
@@ -63,6 +63,7 @@ class Commits {
   private readonly write: <Answer>(run: () => Answer, consumer?: string) => Promise<Answer>
   /** The last write of each place. */
   private readonly tails = new Map<string, Promise<unknown>>()
+  private turn = 0
 
   constructor(server: MemoryRows, write: <Answer>(run: () => Answer, consumer?: string) => Promise<Answer>) {
     this.server = server
@@ -88,6 +89,7 @@ class Commits {
 
   private async store(places: ReadonlyMap<string, RowChange[]>, own?: string, move?: CheckpointMove): Promise<void> {
     const { server } = this
+    const commit = move && { ...move, turn: ++this.turn }
     const write = <Answer>(run: () => Answer): Promise<Answer> => this.write(run, move?.consumer)
     const others = [...places].filter(([place]) => place !== own)
     let losses: number | undefined
@@ -95,17 +97,17 @@ class Commits {
       losses = server.losses
       return server.isDone(begun)
     }
-    if (move !== undefined && others.length > 0 && (await write(() => begin(move)))) return
+    if (commit !== undefined && others.length > 0 && (await write(() => begin(commit)))) return
     const all = await Promise.allSettled(
-      others.map(([place, rows]) => write(() => server.storePlace(place, rows, move))),
+      others.map(([place, rows]) => write(() => server.storePlace(place, rows, commit))),
     )
     for (const one of all) if (one.status === 'rejected') throw one.reason
-    const end = (begun: CheckpointMove): void => {
+    const end = (begun: Commit): void => {
       // Rows of this very commit may be lost: a checkpoint never names what rows lack.
       if (losses !== undefined && losses !== server.losses) throw down()
       server.storeMove(places.get(own as string) ?? [], begun)
     }
-    if (move !== undefined) await write(() => end(move))
+    if (commit !== undefined) await write(() => end(commit))
     else if (others.length === 0) await write(() => undefined)
   }
 

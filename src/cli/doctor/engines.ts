@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { isEmbedded, shownUrl } from '../../engine-urls.ts'
@@ -152,7 +152,18 @@ const using = async <Engine extends Opened, Result>(
   }
 }
 
-const sizeOf = (folder: string): number =>
-  readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .reduce((bytes, entry) => bytes + (statSync(join(entry.path, entry.name), { throwIfNoEntry: false })?.size ?? 0), 0)
+/** Bytes of a folder that is in use: what disappears meanwhile, such as merged parts of a table, counts as nothing. */
+const sizeOf = (path: string): number => {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (stat?.isDirectory() !== true) return stat?.size ?? 0
+  return namesIn(path).reduce((bytes, name) => bytes + sizeOf(join(path, name)), 0)
+}
+
+const namesIn = (folder: string): string[] => {
+  try {
+    return readdirSync(folder)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}

@@ -33,7 +33,7 @@ test('what is stored in parts is refused at its end when the store has lost one 
   rows.declare(THINGS)
   const commit = async (changes: readonly RowChange[], move?: CheckpointMove): Promise<void> => {
     now++
-    rows.storeMove(changes, move as CheckpointMove)
+    rows.storeMove(changes, { ...(move as CheckpointMove), turn: now })
     if (now === 2) rows.loseSince(2)
   }
   const owned = await OwnedCheckpoint.take({ take: async (consumer) => rows.take(consumer), commit }, 'p')
