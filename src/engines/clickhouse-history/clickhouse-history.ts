@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client'
+import { anyAborted } from '../../kernel/any-aborted.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { historyDown } from '../clickhouse-sql/failures.ts'
 import { eraseRows } from '../clickhouse-sql/erase.ts'
@@ -107,11 +108,12 @@ class ClickhouseHistory implements HistoryStore {
 
   async insert(table: string, block: Uint8Array, token: string): Promise<void> {
     if (!/^\w+$/.test(table)) throw new Error(`no name of a table: ${table}`)
+    const { signal, release } = anyAborted(this.abort.signal, AbortSignal.timeout(INSERT_MS_MAX))
     await this.write(async () => {
       const { stream } = await this.writer.exec({
         query: `INSERT INTO ${table} FORMAT Native`,
         ...(await insertBody(block, this.compresses)),
-        abort_signal: AbortSignal.any([this.abort.signal, AbortSignal.timeout(INSERT_MS_MAX)]),
+        abort_signal: signal,
         clickhouse_settings: {
           ...this.durable(),
           insert_deduplicate: 1,
@@ -121,7 +123,7 @@ class ClickhouseHistory implements HistoryStore {
       for await (const _chunk of stream) {
         // The answer is empty; reading it to its end frees the connection.
       }
-    })
+    }).finally(release)
   }
 
   erase(erasures: readonly HistoryErasure[]): Promise<void> {
@@ -219,20 +221,20 @@ class ClickhouseHistory implements HistoryStore {
     this.queries++
     const gone = new AbortController()
     const giveUp = (): void => gone.abort()
-    const ended = AbortSignal.any([this.abort.signal, gone.signal, ...(signal === undefined ? [] : [signal])])
+    const ended = anyAborted(this.abort.signal, gone.signal, ...(signal === undefined ? [] : [signal]))
     let body: Readable | undefined
     const onAbort = (): void => void body?.destroy(new Error('ended by the reader'))
-    ended.addEventListener('abort', onAbort)
+    ended.signal.addEventListener('abort', onAbort)
     try {
-      const answer = await this.liveness.whileAlive(this.ask(query, parameters, limits, ended), giveUp)
+      const answer = await this.liveness.whileAlive(this.ask(query, parameters, limits, ended.signal), giveUp)
       body = answer.stream
-      if (ended.aborted) onAbort()
+      if (ended.signal.aborted) onAbort()
       yield* checkedBody(this.liveness.watched(body, giveUp), answer.tag)
     } catch (error) {
       signal?.throwIfAborted()
       throw gone.signal.aborted ? historyDown(new Error('it answers neither the query nor a ping')) : failureOf(error)
     } finally {
-      ended.removeEventListener('abort', onAbort)
+      ended.release()
       // Destroying an unfinished body closes its connection, and the server then ends the query.
       body?.destroy()
       this.queries--

@@ -11,6 +11,7 @@ import {
   UnavailableError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client'
+import { anyAborted } from '../../kernel/any-aborted.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
 import type { Examination } from '../examination.ts'
@@ -144,13 +145,17 @@ class EventstoredbLog implements EventLog {
     signal: AbortSignal,
     batchEventsMax = BATCH_EVENTS_MAX,
   ): AsyncGenerator<FollowBatch> {
-    const ended = AbortSignal.any([signal, this.closed.signal])
-    if ('prefixes' in source) return yield* this.shared.follow(source.prefixes, checkpoint, ended, batchEventsMax)
-    const { stream } = source
-    const isEmpty = async (): Promise<boolean> => (await this.head(stream)) < 0
-    const once = (from: number | undefined): AsyncGenerator<FollowBatch> =>
-      followStream(this.connection, stream, isEmpty, from, ended, batchEventsMax)
-    yield* resumed(once, checkpoint, ended)
+    const { signal: ended, release } = anyAborted(signal, this.closed.signal)
+    try {
+      if ('prefixes' in source) return yield* this.shared.follow(source.prefixes, checkpoint, ended, batchEventsMax)
+      const { stream } = source
+      const isEmpty = async (): Promise<boolean> => (await this.head(stream)) < 0
+      const once = (from: number | undefined): AsyncGenerator<FollowBatch> =>
+        followStream(this.connection, stream, isEmpty, from, ended, batchEventsMax)
+      yield* resumed(once, checkpoint, ended)
+    } finally {
+      release()
+    }
   }
 
   async head(stream: string): Promise<number> {

@@ -1,4 +1,5 @@
 import type { EventLog } from '../../engines/event-log.ts'
+import { anyAborted } from '../../kernel/any-aborted.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { JobAsked, JobKind, JobRow } from './job.ts'
@@ -53,7 +54,7 @@ export const runAttempt = async <Asked extends JobAsked>(
   const [first] = await log.read(kind.stream(id), 0, 1)
   if (row?.attempt !== attempt || first?.revision !== 0) return
   const overtaken = new AbortController()
-  const signal = AbortSignal.any([ended, overtaken.signal])
+  const { signal, release } = anyAborted(ended, overtaken.signal)
   const told = { processed: row.processed, atMs: clock.monotonic() }
   const progress = async (processed: number, cursor?: unknown): Promise<void> => {
     const nowMs = clock.monotonic()
@@ -73,5 +74,7 @@ export const runAttempt = async <Asked extends JobAsked>(
     if (!closing.aborted) await tell({ kind: 'finish', attempt, ...end, at: clock.now() })
   } catch (error) {
     if (!overtaken.signal.aborted) throw error
+  } finally {
+    release()
   }
 }

@@ -65,7 +65,7 @@ export class MailSender {
     const isOurs = (await this.services.isOurs?.()) !== false
     while (isOurs && !this.end.signal.aborted && (await this.sendDue()) === PAGE_ROWS) progressed()
     progressed()
-    await pause(clock, LOOK_MS, AbortSignal.any([this.wake.signal, this.end.signal]))
+    await pause(clock, LOOK_MS, this.wake.signal)
   }
 
   /** Answers the number of due mails. */
