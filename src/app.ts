@@ -6,7 +6,6 @@ import { isEmbedded } from './engine-urls.ts'
 import { lockDataFolder } from './engines/data-folder.ts'
 import { closeDataFolder } from './engines/file-modes.ts'
 import { openSchema } from './engines/clickhouse-sql/history-schema.ts'
-import { openOsrmTable } from './engines/osrm-table/osrm-table.ts'
 import { undiciCaller } from './engines/undici/undici-caller.ts'
 import type { Logger } from './kernel/logger.ts'
 import { systemClock } from './kernel/system-clock.ts'
@@ -20,7 +19,16 @@ import { ProcessRunner } from './processes/runner.ts'
 import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
 import { openTokenKeys } from './kit/keys/rotate-token-keys.ts'
-import { makeDataFolder, openFiles, openHistory, openLog, openMailer, openTables, RESTORING } from './open-engines.ts'
+import {
+  makeDataFolder,
+  openFiles,
+  openHistory,
+  openLog,
+  openMailer,
+  openTables,
+  openTravelTimes,
+  RESTORING,
+} from './open-engines.ts'
 import { closeAll, openedParts } from './operations/close-all.ts'
 import { assertLogReaches, lacksHistory } from './operations/log-reaches.ts'
 import type { ServiceParts } from './roles/role.ts'
@@ -68,7 +76,7 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const caller = undiciCaller({ clock, allow: config.webhookAllow })
     kept({ close: () => caller.close() })
     const mailer = kept(await openMailer(config, clock))
-    const travelTimes = config.osrmUrl === undefined ? undefined : kept(openOsrmTable({ url: config.osrmUrl, clock }))
+    const travelTimes = config.osrmUrl === undefined ? undefined : kept(await openTravelTimes(config.osrmUrl, clock))
     const checkpoints = new Checkpoints(tables, clock)
     const processes = new ProcessRunner({ log, tables: checkpoints.tables, clock, logger })
     const engines = { log, tables: checkpoints.tables, checkpoints, history, files }

@@ -12,8 +12,8 @@ import type { HistoryStore } from './engines/history-store.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
 import type { Mailer } from './engines/mailer.ts'
-import { openSmtpMailer } from './engines/smtp-mailer/smtp-mailer.ts'
 import type { TableStore } from './engines/table-store.ts'
+import type { TravelTimes } from './engines/travel-times.ts'
 import type { Clock } from './kernel/clock.ts'
 import { Failure } from './kernel/errors.ts'
 
@@ -112,10 +112,16 @@ export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>, options?: { isGu
 export const openMailer = async (
   { smtpUrl, mailFrom }: Pick<Config, 'smtpUrl' | 'mailFrom'>,
   clock: Clock,
-): Promise<Mailer> =>
-  smtpUrl.startsWith('file:')
-    ? openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
-    : openSmtpMailer({ url: smtpUrl, from: mailFrom, clock })
+): Promise<Mailer> => {
+  if (smtpUrl.startsWith('file:')) return openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
+  const { openSmtpMailer } = await import('./engines/smtp-mailer/smtp-mailer.ts')
+  return openSmtpMailer({ url: smtpUrl, from: mailFrom, clock })
+}
+
+export const openTravelTimes = async (osrmUrl: string, clock: Clock): Promise<TravelTimes> => {
+  const { openOsrmTable } = await import('./engines/osrm-table/osrm-table.ts')
+  return openOsrmTable({ url: osrmUrl, clock })
+}
 
 /** Folder of `file:<folder>` and `file:///<folder>`. */
 export const folderOf = (url: string): string => resolve(url.slice('file:'.length).replace(/^\/\/(?=\/)/, ''))

@@ -8,7 +8,6 @@ import { systemClock } from '../kernel/system-clock.ts'
 import { createLogger } from '../kit/operations/logger.ts'
 import { banner, shownLogin, SIGN_IN } from './banner.ts'
 import { serveControl } from './control-socket.ts'
-import { runDemo } from './demo.ts'
 import { sentenceOf } from './sentence.ts'
 import { endsInTime, type StopSignal, stopSignal } from './stop-signal.ts'
 
@@ -81,8 +80,9 @@ const opened = async (config: Config, logger: Logger, bounds?: Bounds): Promise<
   }
 }
 
-const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal): Promise<void> =>
-  runDemo({
+const startDemo = async (app: App, config: Config, logger: Logger, signal: AbortSignal): Promise<void> => {
+  const { runDemo } = await import('./demo.ts')
+  await runDemo({
     url: app.url,
     dataPath: config.dataPath,
     clock: systemClock,
@@ -98,3 +98,4 @@ const startDemo = (app: App, config: Config, logger: Logger, signal: AbortSignal
     // The service runs without it.
     if (!signal.aborted) logger.error('the demo cannot run', { error: String(error) })
   })
+}

@@ -1,20 +1,18 @@
 import { access, constants, mkdir, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createTransport } from 'nodemailer'
 import { isRecipient } from '../../kernel/recipient.ts'
 import type { Mail, Mailer, MailOutcome } from '../mailer.ts'
 
 /** Writes each mail as an `.eml` file, for any mail program. Only the owner may read the folder: links are secrets. */
 export const openFileMailer = async ({ path, from }: { path: string; from: string }): Promise<Mailer> => {
   await mkdir(path, { recursive: true, mode: 0o700 })
-  const composer = createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
   const sending = new Set<Promise<MailOutcome>>()
   const write = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
     if (!isRecipient(to)) return { kind: 'refused', error: 'the recipient is no public mail address' }
     try {
       const alternatives = [part('text/plain', text), part('text/html', html)]
       const composed = { from, to, subject, alternatives, messageId: `<${id}@waymark>`, date: new Date(at) }
-      const { message } = await composer.sendMail(composed)
+      const { message } = await (await openComposer()).sendMail(composed)
       await writeWhole(path, `${new Date(at).toISOString().replaceAll(':', '')}-${id}.eml`, message as Buffer)
       return { kind: 'sent' }
     } catch (error) {
@@ -34,6 +32,12 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
     },
     close: async () => void (await Promise.all(sending)),
   }
+}
+
+/** The library is loaded with the first mail, which nobody waits for. */
+const openComposer = async () => {
+  const { createTransport } = await import('nodemailer')
+  return createTransport({ streamTransport: true, buffer: true, newline: 'unix' })
 }
 
 /** Unencoded, not in quoted-printable: readers open the file in an editor and copy the link out of it. */

@@ -64,7 +64,7 @@ export const storeIcon = async (files: FileStore, addonId: string, { bytes }: Up
   if (bytes.byteLength > ICON_BYTES_MAX)
     throw new Failure('too_large', { message: `The icon is larger than ${ICON_BYTES_MAX} bytes.` })
   if (looksLikeSvg(bytes)) return store(files, addonId, 'icon.svg', SVG_TYPE, await harmlessSvg(bytes))
-  const ending = imageEnding(bytes)
+  const ending = await imageEnding(bytes)
   return store(files, addonId, `icon.${ending}`, IMAGE_TYPES[ending], bytes)
 }
 

@@ -1,4 +1,3 @@
-import { fromGeojsonVt } from '@maplibre/vt-pbf'
 import { lateStepsOf, readStepState, STEP_MS, within } from '../../engines/clickhouse-sql/point-steps.ts'
 import {
   gridBitsOf,
@@ -69,7 +68,8 @@ const addCells = async (
 }
 
 /** One feature for all cells of similar count: 1, 2 to 3, 4 to 7 and so on; `count` is the lowest. */
-const encode = (cells: Cells, bits: number): Uint8Array => {
+const encode = async (cells: Cells, bits: number): Promise<Uint8Array> => {
+  const { fromGeojsonVt } = await import('@maplibre/vt-pbf')
   const cellWidth = EXTENT / 2 ** bits
   const byCount = new Map<number, [number, number][]>()
   for (const [place, times] of [...cells].sort(([a], [b]) => a - b)) {

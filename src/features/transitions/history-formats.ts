@@ -1,5 +1,5 @@
 import type { HistoryFormat } from '../../kit/http/history-answer.ts'
-import { ParquetRows, type ParquetColumn, type ParquetValue } from '../../kit/http/parquet-rows.ts'
+import type { ParquetColumn, ParquetValue } from '../../kit/http/parquet-rows.ts'
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
 
@@ -17,7 +17,7 @@ type Members = ReadonlySet<TransitionMember>
 export const formatterOf = (
   format: HistoryFormat,
   members: Members = new Set(TRANSITION_MEMBERS),
-): TransitionFormatter => MAKERS[format](members)
+): Promise<TransitionFormatter> => Promise.resolve(MAKERS[format](members))
 
 /** Puts a comma before every item but the first. */
 const listOf = (texts: (row: TransitionRow) => string): ((rows: readonly TransitionRow[]) => string) => {
@@ -119,7 +119,8 @@ const csv = (members: Members): TransitionFormatter => {
 /** Few, since a group is built synchronously on the event loop. */
 const GROUP_ROWS = 1_024
 
-const parquet = (members: Members): TransitionFormatter => {
+const parquet = async (members: Members): Promise<TransitionFormatter> => {
+  const { ParquetRows } = await import('../../kit/http/parquet-rows.ts')
   const columns = columnsOf(members)
   const writer = new ParquetRows(
     columns.map(({ name, type, isOptional }) => ({ name, type, isOptional })),
@@ -154,11 +155,12 @@ const waypoint = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause
   )
 }
 
-const MAKERS: { [format in HistoryFormat]: (members: Members) => TransitionFormatter } = {
-  json,
-  ndjson,
-  geojson,
-  csv,
-  gpx,
-  parquet,
-}
+const MAKERS: { [format in HistoryFormat]: (members: Members) => TransitionFormatter | Promise<TransitionFormatter> } =
+  {
+    json,
+    ndjson,
+    geojson,
+    csv,
+    gpx,
+    parquet,
+  }

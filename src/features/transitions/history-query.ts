@@ -70,7 +70,7 @@ export const readTransitions = async (
   const chunks = history.query(sql, parameters, 'JSONEachRow', signal)
   const seal = (last: Stored): string =>
     sealCursor(JSON.stringify([last.atMs, last.partition, last.revision, last.ordinal]), fingerprint)
-  const written = write(chunks, formatterOf(format, question.members), { limit, seal })
+  const written = write(chunks, await formatterOf(format, question.members), { limit, seal })
   return { ...HISTORY_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 

@@ -1,4 +1,3 @@
-import { imageSize } from 'image-size'
 import { Failure } from '../../kernel/errors.ts'
 
 /** Content types by file extension. */
@@ -15,15 +14,16 @@ const SIDE_PIXELS_MAX = 8_192
  * The type of a picture by its bytes, whatever the sender declares: an extension of `IMAGE_TYPES`.
  * @throws Failure unsupported_type
  */
-export const imageEnding = (bytes: Uint8Array): string => {
-  const { type = '', width, height } = measured(bytes)
+export const imageEnding = async (bytes: Uint8Array): Promise<string> => {
+  const { type = '', width, height } = await measured(bytes)
   if (!Object.hasOwn(IMAGE_TYPES, type)) throw unsupported()
   if (width > SIDE_PIXELS_MAX || height > SIDE_PIXELS_MAX)
     throw new Failure('too_large', { message: `The picture has a side of over ${SIDE_PIXELS_MAX} pixels.` })
   return type
 }
 
-const measured = (bytes: Uint8Array): ReturnType<typeof imageSize> => {
+const measured = async (bytes: Uint8Array) => {
+  const { imageSize } = await import('image-size')
   try {
     return imageSize(bytes)
   } catch {

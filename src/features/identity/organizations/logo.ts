@@ -49,7 +49,7 @@ const putRoute = (context: IdentityContext): Route =>
     answers: { 200: rowAnswer(declaration) },
     handler: async (request) => {
       const bytes = await pictureOf(request)
-      const ending = imageEnding(bytes)
+      const ending = await imageEnding(bytes)
       const name = `${createHash('sha256').update(bytes).digest('hex')}.${ending}`
       const { organizationId } = userOf(request)
       const { files, quotas } = context.services

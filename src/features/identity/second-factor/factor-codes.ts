@@ -1,4 +1,3 @@
-import { generateURI, ScureBase32Plugin, verifySync } from 'otplib'
 import { Failure } from '../../../kernel/errors.ts'
 import type { EventMetadata } from '../../../kernel/event.ts'
 import { formatTime } from '../../../kit/http/request-context.ts'
@@ -18,11 +17,12 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 const PURPOSE = 'second-factor'
 
 /** A secret for an app, encrypted for the log, and as a URI for a QR code (RFC 6238; SHA-1, six digits, 30 s). */
-export const newSecret = (
+export const newSecret = async (
   keyring: Keyring,
   seed: string,
   email: string,
-): { secret: string; otpauthUri: string; sealedSecret: string } => {
+): Promise<{ secret: string; otpauthUri: string; sealedSecret: string }> => {
+  const { generateURI, ScureBase32Plugin } = await import('otplib')
   const bytes = keyring.hmac('second-factor-secret', seed).subarray(0, SECRET_BYTES)
   const secret = new ScureBase32Plugin().encode(bytes)
   return {
@@ -46,9 +46,15 @@ export const recoveryHash = (keyring: Keyring, identityId: string, code: string)
 }
 
 /** Time step (30 s since the epoch) of a code: the present one or an adjacent one; undefined for a wrong code. */
-export const stepOf = (keyring: Keyring, sealedSecret: string, code: string, now: number): number | undefined => {
+export const stepOf = async (
+  keyring: Keyring,
+  sealedSecret: string,
+  code: string,
+  now: number,
+): Promise<number | undefined> => {
   const token = code.replace(/\s/g, '')
   if (!/^\d{6}$/.test(token)) return undefined
+  const { verifySync } = await import('otplib')
   const secret = keyring.decrypt(PURPOSE, sealedSecret)
   const found = verifySync({
     secret,
@@ -74,7 +80,7 @@ export const takeCode = async (
 ): Promise<Wrote | undefined> => {
   const { keyring } = context.services
   await context.throttle.countCode(state.email, network, now)
-  const step = stepOf(keyring, factor.sealedSecret, code, now)
+  const step = await stepOf(keyring, factor.sealedSecret, code, now)
   if (step !== undefined) {
     if (!(await isFirstUse(context, `step:${factor.factorId}:${step}`, (step + 3) * STEP_SECONDS * 1000)))
       throw new Failure('wrong_code')

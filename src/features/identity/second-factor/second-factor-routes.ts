@@ -170,7 +170,7 @@ const begin = async (
   const [factorId, seed] = [ids.next(), ids.next()]
   const person = await personOf(context, request)
   await assertPerson(context, request, person, request.body.password)
-  const { sealedSecret, ...shown } = newSecret(context.services.keyring, seed, person.state.email)
+  const { sealedSecret, ...shown } = await newSecret(context.services.keyring, seed, person.state.email)
   const expiresAt = formatTime(now + OFFER_MS)
   const { proofs } = person.state
   const command = { type: 'offerFactor', factorId, sealedSecret, expiresAt, proofs, at: formatTime(now) } as const
@@ -196,7 +196,7 @@ const confirm = async (context: IdentityContext, request: RouteRequest<object, {
       const { offered } = state
       if (offered === undefined || offered.expiresAt <= formatTime(now)) throw nothingOffered()
       await context.throttle.countCode(state.email, network, now)
-      const step = stepOf(context.services.keyring, offered.sealedSecret, body.code, now)
+      const step = await stepOf(context.services.keyring, offered.sealedSecret, body.code, now)
       if (step === undefined) throw new Failure('wrong_code')
       await isFirstUse(context, `step:${offered.factorId}:${step}`, (step + 3) * 30_000)
       const recoveryHashes = codes.map((code) => recoveryHash(context.services.keyring, identityId, code))

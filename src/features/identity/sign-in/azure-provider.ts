@@ -1,15 +1,4 @@
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  calculatePKCECodeChallenge,
-  ClientSecretPost,
-  type Configuration,
-  customFetch,
-  type CustomFetch,
-  discovery,
-  enableNonRepudiationChecks,
-} from 'openid-client'
+import type { Configuration, CustomFetch } from 'openid-client'
 import { Failure } from '../../../kernel/errors.ts'
 import type { FetchOptions, HttpCaller } from '../../../engines/http-caller.ts'
 import { RecentMap } from '../../../kernel/recent-map.ts'
@@ -61,6 +50,7 @@ export class AzureProvider {
 
   /** Address at which the browser signs in. @throws Failure engine_down if the provider does not answer */
   async addressFor(integration: Integration, redirectUri: string, challenge: Challenge, now: number): Promise<string> {
+    const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import('openid-client')
     const configuration = await this.discover(integration, now)
     const address = buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
@@ -84,6 +74,7 @@ export class AzureProvider {
     { state, nonce, verifier }: Challenge,
     now: number,
   ): Promise<string> {
+    const { authorizationCodeGrant } = await import('openid-client')
     const configuration = await this.discover(integration, now)
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
     const tokens = await authorizationCodeGrant(configuration, returnedTo, checks).catch((cause: unknown) => {
@@ -114,6 +105,8 @@ export class AzureProvider {
   }
 
   private async ask({ tenantId, clientId, clientSecret }: Integration): Promise<Configuration> {
+    const { allowInsecureRequests, ClientSecretPost, customFetch, discovery, enableNonRepudiationChecks } =
+      await import('openid-client')
     const issuer = new URL(this.issuerOf(tenantId))
     try {
       return await discovery(issuer, clientId, undefined, ClientSecretPost(clientSecret), {

@@ -1,8 +1,8 @@
 import type { PointCursor, PointOrder } from '../../../engines/clickhouse-sql/points.ts'
 import { writeUuid } from '../../../engines/clickhouse-sql/native-block.ts'
-import { Failure, invalid } from '../../../kernel/errors.ts'
-import { openCursor, sealCursor } from '../../../kit/http/question-cursor.ts'
+import { Failure } from '../../../kernel/errors.ts'
 import { type AnswerFormat, formatterOf, SHOWS_NAMES } from './formats.ts'
+import { cursorOf } from './point-cursor.ts'
 import type { PointFormatter } from './point-formatter.ts'
 import { type PointMember, takeOff } from './point-json.ts'
 import {
@@ -136,19 +136,6 @@ export class AnswerMaker {
     this.last = last
     this.more = count < page.count
   }
-}
-
-/** End of a page: its last point. Opaque to clients. */
-const cursorOf = ({ trackerId, recordedAt }: PointCursor, fingerprint: string): string =>
-  sealCursor(`${trackerId}.${recordedAt.toString(36)}`, fingerprint)
-
-const PLACE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9a-z]{1,9})$/
-
-/** @throws Failure invalid if the text is no cursor of this question. */
-export const placeOf = (cursor: string, fingerprint: string): PointCursor => {
-  const [, trackerId, time] = PLACE.exec(openCursor(cursor, fingerprint)) ?? []
-  if (trackerId === undefined) throw invalid('/cursor', 'is not a cursor of this list and these filters')
-  return { trackerId, recordedAt: Number.parseInt(time, 36) }
 }
 
 const byTracker = (rows: PointRows, count: number): PointRows =>

@@ -15,9 +15,9 @@ import {
   type HistoryFormat,
 } from '../../../kit/http/history-answer.ts'
 import { fingerprintOf } from '../../../kit/http/question-cursor.ts'
-import { placeOf } from './answer.ts'
 import { type LookUpNames, makeAnswer } from './answer-client.ts'
 import { newestFirst } from './newest.ts'
+import { placeOf } from './point-cursor.ts'
 import { parsePointId, type PointMember, rowJson } from './point-json.ts'
 import { PointRowsReader } from './point-rows.ts'
 
