@@ -26,7 +26,7 @@ import { nameKey } from './data-type.ts'
 import { uniqueKey, uniqueTermOf, wordGroups } from './record-index.ts'
 import { asksForValues, assertFieldsShown, recordQuestion } from './record-question.ts'
 import { record } from './record.ts'
-import { DATA_TYPES, type DataTypeRow, hiddenOf, RECORDS, type RecordRow, shownRecord } from './views.ts'
+import { DATA_TYPES, type DataTypeRow, hiddenOf, RECORDS, type RecordRow, recordShower, shownRecord } from './views.ts'
 
 type Services = Pick<ResourceServices, 'tables'>
 
@@ -114,6 +114,7 @@ const listRoute = (services: Services): Route =>
           scope: caller.organizationId,
           caller,
           query: own,
+          takesRows: request.takesRows,
           path: `/api/v3${PATH}`,
           ...question,
           ...searchOf(caller, types, own.q),
@@ -252,8 +253,9 @@ const SEARCHED_MAX = 1_000
 const VIEWED_MAX = 20
 
 const shownIn = (types: readonly DataTypeRow[], caller: UserCaller): Pick<ListRequest, 'present' | 'texts'> => {
-  const byId = new Map(types.map((type) => [type._id, type]))
-  const show = (row: Row): Row => shownRecord(caller, byId.get(row.dataTypeId as string), row)
+  const byId = new Map(types.map((type) => [type._id, recordShower(caller, type)]))
+  const showOther = recordShower(caller, undefined)
+  const show = (row: Row): Row => (byId.get(row.dataTypeId as string) ?? showOther)(row)
   if (types.length > VIEWED_MAX) return { present: (rows) => rows.map(show) }
   const view = types.map((type) => [type._id, type.version, ...hiddenOf(caller, type)])
   return { texts: { kept: pageTexts, view: JSON.stringify(view), show } }

@@ -76,17 +76,22 @@ const ofRoles = new WeakMap<readonly PermissionDetail[], WeakMap<readonly Stored
  * Every output of a record goes through here: reads, lists, live messages, webhooks, notifications, exports, the audit
  * log. Without a viewer nothing is hidden: that is for the service's own work.
  */
-export const shownRecord = <R extends Row>(
+export const shownRecord = <R extends Row>(viewer: Restricted | undefined, type: DataTypeRow | undefined, row: R): R =>
+  recordShower(viewer, type)(row)
+
+/** `shownRecord` for many rows: hidden fields depend on the type and the viewer alone. */
+export const recordShower = (
   viewer: Restricted | undefined,
   type: DataTypeRow | undefined,
-  row: R,
-): R => {
-  const kept = row.values as JsonObject
+): (<R extends Row>(row: R) => R) => {
   const hidden = viewer === undefined || type === undefined ? undefined : hiddenOf(viewer, type)
-  const values: JsonObject = {}
-  for (const { _id, name } of type?.fields ?? [])
-    if (Object.hasOwn(kept, _id) && hidden?.has(name) !== true) values[name] = kept[_id]
-  return { ...withoutFiles(row), values }
+  const shown = (type?.fields ?? []).filter(({ name }) => hidden?.has(name) !== true)
+  return (row) => {
+    const kept = row.values as JsonObject
+    const values: JsonObject = {}
+    for (const { _id, name } of shown) if (Object.hasOwn(kept, _id)) values[name] = kept[_id]
+    return { ...withoutFiles(row), values }
+  }
 }
 
 /** Whether records of a changed type are being checked again. Also holds its fields, for the index of its records. */

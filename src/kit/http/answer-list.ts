@@ -42,6 +42,8 @@ export interface ListRequest extends ListConditions {
   present?: (rows: readonly Row[]) => Promise<readonly Row[]> | readonly Row[]
   /** Replaces `present` where the shown row depends on the row, `fields` and `view` alone. */
   texts?: { kept: PageTexts; view: string; show(row: Row): Row }
+  /** As in the request of the route: `data` holds rows, where `texts` would give JSON. */
+  takesRows?: boolean
   range?: Find['range']
   /** Replaces the words of `q`. */
   words?: Find['words']
@@ -93,8 +95,11 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   const body = { ...(request.isCounted !== false && { total: found.total }), page, limit, nextCursor }
   const headers = nextCursor === null ? undefined : { link: nextLink(path, query, nextCursor) }
   const { texts } = request
-  if (texts === undefined || keep !== undefined || personalFields(request.caller, shape.personal).length > 0)
-    return { body: { data: found.rows.map(show), ...body }, headers }
+  const isText = request.takesRows !== true && keep === undefined
+  if (texts === undefined || !isText || personalFields(request.caller, shape.personal).length > 0) {
+    const rows = texts === undefined ? found.rows : found.rows.map((row) => texts.show(row))
+    return { body: { data: rows.map(show), ...body }, headers }
+  }
   const view = JSON.stringify([texts.view, query.fields])
   return { data: texts.kept.ofPage(found.stored, view, (row) => show(texts.show(row))), body, headers }
 }

@@ -58,6 +58,8 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
   isLocal: boolean
   /** Aborts when the client is gone. */
   signal: AbortSignal
+  /** Asked by code that walks over a whole list: rows are answered, and no JSON of them is made or kept. */
+  takesRows?: true
 }
 
 /** The append of a request: the reply waits until the read models that it feeds have applied it. */

@@ -90,6 +90,7 @@ const listRoute = (served: Served): Route => {
         scope: caller.organizationId,
         caller,
         query,
+        takesRows: request.takesRows,
         path: `/api/v3${path}`,
         ...conditions,
         where: { ...conditions?.where, ...ownLimit(served, caller) },
