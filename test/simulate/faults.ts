@@ -27,6 +27,9 @@ const SNAGGED = {
   tables: ['latest-position-', 'latest-position-', 'matcher-', ''],
 } as const
 
+/** Writes that a snag lets through: a commit has up to four. */
+const PASSING = [0, 0, 1, 2, 3]
+
 /** The processes of a run, each on a node of its own, and what happens to them. */
 export class Cluster {
   readonly hosts: Host[] = []
@@ -124,7 +127,8 @@ export class Cluster {
         if (end === 'freeze') this.freeze(host)
       })
     }
-    snags[engine].add({ host, prefix: timeline.pick(SNAGGED[engine]), writes: timeline.between(1, 4), isLost, began })
+    const [prefix, passing] = [timeline.pick(SNAGGED[engine]), timeline.pick(PASSING)]
+    snags[engine].add({ host, prefix, passing, writes: timeline.between(1, 4), isLost, began })
   }
 
   private stop(node: number, host: Host): void {

@@ -27,10 +27,10 @@ export const MUTANTS: readonly Mutant[] = [
     to: 'true',
   },
   {
-    name: 'each commit of rows takes their fence first',
+    name: 'each commit of rows takes their fence first, and follows the checkpoint that stands there',
     file: 'src/kit/consumers/checkpoint.js',
     from: 'const { consumer, fence } = this;',
-    to: 'const { consumer } = this; const { fence } = await this.tables.take(consumer);',
+    to: 'const { consumer } = this; const { at: stands, fence } = await this.tables.take(consumer); this.at = stands;',
   },
   {
     name: 'latest positions store their checkpoint before their rows',

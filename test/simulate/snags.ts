@@ -5,6 +5,8 @@ export interface Snag {
   host: Stoppable
   /** How what they concern begins. */
   prefix: string
+  /** So many go through before: what is one commit breaks off in its middle. */
+  passing: number
   /** Of so many writes. */
   writes: number
   /** They never arrive; otherwise they do when another process asks about the same, or after some time. */
@@ -46,7 +48,7 @@ export class Snags {
   /** What becomes of a write: one that is held calls `arrive` in the end. */
   catches(host: Stoppable, name: string, arrive: () => void): 'lost' | 'held' | undefined {
     const snag = this.snags.find((one) => one.host === host && name.startsWith(one.prefix))
-    if (snag === undefined) return undefined
+    if (snag === undefined || snag.passing-- > 0) return undefined
     const { timeline } = this
     snag.began()
     snag.began = () => undefined
