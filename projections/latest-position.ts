@@ -12,6 +12,7 @@ import type { Clock } from '../src/kernel/clock.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
+import { CommitPace } from './commit-pace.ts'
 import { isIndexed, latestOf, latestPlace, type OwnedPoint, ownedPoint, trackerChange } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
@@ -27,19 +28,14 @@ export interface LatestPositionsOptions {
 
 /** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
-/** Few rows are committed soon, many about once a second: then most are committed once for several points. */
-const COMMIT_SOON_MS = 200
-const COMMIT_MS = 1_000
-const FEW_ROWS = 1_000
-/** Approximate share of the time that commits may take; pauses last at most `COMMIT_MS_MAX`. */
-const COMMIT_SHARE = 0.25
-const COMMIT_MS_MAX = 4_000
 
 /** State of one partition in this process. */
 interface Partition {
   checkpoint: OwnedCheckpoint
   at: number
   committedAt: number
+  /** Revision at which the first rows since it was taken are committed at once; undefined afterwards. */
+  firstAt: number | undefined
   /** Rows of the trackers with a point since the partition was taken. */
   points: Map<string, OwnedPoint>
   /** Trackers looked up without finding a row. */
@@ -63,8 +59,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   /** The last requested commit. One at a time, or a checkpoint would cover rows that another has yet to store. */
   private lastCommit: Promise<void> = Promise.resolve()
   private isClosed = false
-  /** Rows of the last commit. */
-  private lastRows = 0
+  private readonly pace = new CommitPace()
 
   constructor(options: LatestPositionsOptions) {
     this.options = options
@@ -80,7 +75,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
     const known = { points: new Map(), absent: new Set<string>(), indexed: new Set<string>(), changed: new Map() }
-    this.partitions.set(partition, { checkpoint, at, committedAt: at, ...known })
+    this.partitions.set(partition, { checkpoint, at, committedAt: at, firstAt: at, ...known })
     return at
   }
 
@@ -88,16 +83,17 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   handle(entry: LocationEntry, partition: number): void | Promise<void> {
     const state = this.loaded(partition)
     const unread = unreadOf(state, trackersOf(entry))
-    if (unread === undefined) return this.apply(entry, state)
+    if (unread === undefined) return this.apply(entry, partition, state)
     return this.read(state, partition, unread).then(() => {
       if (this.loaded(partition) !== state) throw new Error(`partition ${partition} was loaded anew meanwhile`)
-      this.apply(entry, state)
+      this.apply(entry, partition, state)
     })
   }
 
   /** Reads the rows of all of these at once: one entry after the other, an owner of many trackers falls behind. */
   async foresee(entries: readonly LocationEntry[], partition: number): Promise<void> {
     const state = this.loaded(partition)
+    if (state.firstAt !== undefined) state.firstAt = entries[entries.length - 1].revision
     await this.read(state, partition, unreadOf(state, entries.flatMap(trackersOf)) ?? [])
   }
 
@@ -170,7 +166,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     for (const { trackerId } of unread) if (!points.has(trackerId)) absent.add(trackerId)
   }
 
-  private apply(entry: LocationEntry, state: Partition): void {
+  private apply(entry: LocationEntry, partition: number, state: Partition): void {
     if (entry.kind === 'points') takePoints(state, entry.batch)
     if (entry.kind === 'trackerDeleted') {
       const { trackerId, organizationId } = entry.deletion
@@ -179,14 +175,20 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       state.changed.set(trackerId, organizationId)
     }
     state.at = entry.revision
-    // A caller waits until a deleted tracker is forgotten.
-    if (entry.kind === 'trackerDeleted') this.commitNow()
-    else this.commitLater(this.lastRows <= FEW_ROWS ? COMMIT_SOON_MS : COMMIT_MS)
+    if (entry.kind === 'trackerDeleted') {
+      // A caller waits until a deleted tracker is forgotten.
+      this.cancelTimer?.()
+      void this.inTurn(() => this.commitAll())
+    } else {
+      if (state.firstAt !== undefined && state.at >= state.firstAt) this.commitFirst(partition, state)
+      this.commitLater(this.pace.waitMs)
+    }
   }
 
-  private commitNow(): void {
-    this.cancelTimer?.()
-    void this.inTurn(() => this.commitAll())
+  /** Nobody has shown the partition's points since it was left: they do not wait until others are due. */
+  private commitFirst(partition: number, state: Partition): void {
+    state.firstAt = undefined
+    this.inTurn(() => this.commit(partition, state)).catch(this.options.onFailure)
   }
 
   private commitLater(delayMs: number): void {
@@ -200,11 +202,9 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     return committed
   }
 
-  /** The more a commit costs, the longer until the next; bounded: one through which the process slept cost nothing. */
   private async commitAll(): Promise<void> {
-    const { clock } = this.options
-    const begunMs = clock.monotonic()
-    this.lastRows = [...this.partitions.values()].reduce((rows, { changed }) => rows + changed.size, 0)
+    const begunMs = this.options.clock.monotonic()
+    this.pace.rows = [...this.partitions.values()].reduce((rows, { changed }) => rows + changed.size, 0)
     try {
       for (const [partition, state] of this.partitions) await this.commit(partition, state)
     } catch (error) {
@@ -214,8 +214,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     const isBehind = [...this.partitions.values()].some(
       ({ at, committedAt, changed }) => at > committedAt || changed.size > 0,
     )
-    const pauseMs = (clock.monotonic() - begunMs) / COMMIT_SHARE
-    if (isBehind) this.commitLater(Math.min(COMMIT_MS_MAX, Math.max(COMMIT_MS, pauseMs)))
+    const pauseMs = this.pace.pauseMs(this.options.clock.monotonic() - begunMs)
+    if (isBehind) this.commitLater(pauseMs)
   }
 
   /** Another process now follows the partition, or the table has lost rows: it is loaded again before any handling. */

@@ -56,8 +56,10 @@ export const rebuild = async (
 
 /** Whether the location log lacks points that latest positions have not seen, as after a loss of tables. */
 export const lacksPositions = async ({ log, tables }: Services, partition: number): Promise<boolean> => {
-  const stored = await tables.checkpoint(latestPositionCheckpoint(partition))
-  const [first] = await log.read(locationStream(partition), 0, 1)
+  const [stored, [first]] = await Promise.all([
+    tables.checkpoint(latestPositionCheckpoint(partition)),
+    log.read(locationStream(partition), 0, 1),
+  ])
   return first !== undefined && first.revision > (isIndexed(stored) ? (stored?.[partition] ?? -1) : -1) + 1
 }
 

@@ -6,7 +6,7 @@ import type { Host, World } from './host.ts'
 import type { Asking, Told } from './told.ts'
 import { BEGUN_MS } from './timeline.ts'
 
-const CALLER = { kind: 'ingestKey', organizationId: ORGANIZATION, keyId: 'k', autoCreate: true } as const
+export const CALLER = { kind: 'ingestKey', organizationId: ORGANIZATION, keyId: 'k', autoCreate: true } as const
 const ANSWER_MS_MAX = 6_000
 const WAY_MS_MAX = 20
 /** Frames that a tracker sends in the end. */

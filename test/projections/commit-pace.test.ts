@@ -1,0 +1,18 @@
+import { test } from 'tap'
+import { CommitPace } from '../../projections/commit-pace.ts'
+
+test('commits that take long are further apart, a single one is not', async (t) => {
+  const pace = new CommitPace()
+  t.equal(pace.pauseMs(50), 1_000)
+  t.equal(pace.pauseMs(1_500), 1_000, 'held up once, by a takeover')
+  t.equal(pace.pauseMs(600), 2_400)
+  t.equal(pace.pauseMs(60_000), 2_400, 'slept')
+  t.equal(pace.pauseMs(60_000), 4_000, 'but rows do not wait longer than this')
+})
+
+test('few rows are committed sooner than many', async (t) => {
+  const pace = new CommitPace()
+  t.equal(pace.waitMs, 200)
+  pace.rows = 1_001
+  t.equal(pace.waitMs, 1_000)
+})
