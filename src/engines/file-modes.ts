@@ -66,10 +66,11 @@ function* entriesOf(path: string, levels = Number.POSITIVE_INFINITY): Generator<
   }
 }
 
-const childrenOf = (folder: string): Dirent[] => {
+/** Entries of a folder; none if it is gone meanwhile, or not ours to read. */
+export const childrenOf = (folder: string): Dirent[] => {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // deleted meanwhile, or not ours
+    return []
   }
 }

@@ -1,7 +1,8 @@
-import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { isEmbedded, shownUrl } from '../../engine-urls.ts'
+import { childrenOf } from '../../engines/file-modes.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { openFiles, openHistory, openLog, openMailer, openTables } from '../../open-engines.ts'
@@ -152,18 +153,10 @@ const using = async <Engine extends Opened, Result>(
   }
 }
 
-/** Bytes of a folder that is in use: what disappears meanwhile, such as merged parts of a table, counts as nothing. */
-const sizeOf = (path: string): number => {
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (stat?.isDirectory() !== true) return stat?.size ?? 0
-  return namesIn(path).reduce((bytes, name) => bytes + sizeOf(join(path, name)), 0)
-}
-
-const namesIn = (folder: string): string[] => {
-  try {
-    return readdirSync(folder)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
-    throw error
-  }
-}
+/** Bytes of the files of a folder that is in use: they may be deleted meanwhile, as merged parts of a table are. */
+const sizeOf = (folder: string): number =>
+  childrenOf(folder).reduce((bytes, entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return bytes + sizeOf(path)
+    return entry.isFile() ? bytes + (statSync(path, { throwIfNoEntry: false })?.size ?? 0) : bytes
+  }, 0)
