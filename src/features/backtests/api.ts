@@ -8,6 +8,7 @@ import { loadState } from '../../kit/commands/load-state.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/asking.ts'
 import { jobDecider, type JobState } from '../../kit/jobs/life.ts'
+import { seesJob } from '../../kit/jobs/who-sees.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import type { BacktestQuestion, RunBacktest } from './backtest.ts'
 import { packIds, type FoundTransition } from './events.ts'
@@ -16,7 +17,7 @@ import { readResult } from './read-result.ts'
 import { BACKTEST_BODY, BACKTEST_ID, BODY_EXAMPLE, DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { TRANSITION, TRANSITION_EXAMPLE } from '../transitions/schemas.ts'
 import type { GroupRules } from '../geofences/events.ts'
-import { BACKTEST, backtestShown, seesBacktest, type BacktestRow } from './views.ts'
+import { BACKTEST, backtestShown, type BacktestRow } from './views.ts'
 
 export interface BacktestServices extends Pick<ListServices, 'tables'> {
   log: EventLog
@@ -249,7 +250,7 @@ const findJob = async (
     row === undefined ||
     row.organizationId !== caller.organizationId ||
     row.geofenceId !== geofenceId ||
-    !seesBacktest(caller, row.userId)
+    !seesJob(caller, row)
   )
     throw new Failure('not_found')
   return row

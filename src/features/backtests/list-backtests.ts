@@ -5,6 +5,7 @@ import { answerList } from '../../kit/http/answer-list.ts'
 import { type ListQuery, type ListShape, listQuerySchema } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
+import { seenJobs } from '../../kit/jobs/who-sees.ts'
 import { DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { BACKTESTS, backtestShown, type BacktestRow } from './views.ts'
 
@@ -47,7 +48,7 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
     handler: async (request) => {
       const caller = userOf(request)
       const { geofenceId } = await findGeofence(caller, request.params.geofenceId)
-      const where = { geofenceId, ...(caller.hubIds !== 'all' && { userId: caller.userId }) }
+      const where = { geofenceId, ...seenJobs(caller) }
       const path = `/api/v3/geofence/${geofenceId}/backtests`
       return answerList(LIST, {
         tables,

@@ -1,7 +1,7 @@
-import type { UserCaller } from '../../kernel/caller.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
+import { seesJob } from '../../kit/jobs/who-sees.ts'
 import type { GroupRules } from '../geofences/events.ts'
 import { type BacktestRequested, type BacktestResult, unpackIds } from './events.ts'
 
@@ -76,12 +76,8 @@ export const backtestShown = (row: BacktestRow): { [member: string]: unknown } =
   }
 }
 
-/** Only its requester and users who see every hub may read it: it counts points of trackers that others may not see. */
-export const seesBacktest = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
-  caller.hubIds === 'all' || caller.userId === userId
-
 export const BACKTEST_VIEW: JobView<BacktestRow> = {
   kind: BACKTEST,
   shown: backtestShown,
-  sees: (caller, { userId }) => seesBacktest(caller, userId),
+  sees: seesJob,
 }

@@ -18,6 +18,7 @@ import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/asking.ts'
 import { hasEnded } from '../../kit/jobs/job.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
+import { findJob, seenJobs } from '../../kit/jobs/who-sees.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { assertRoom, type Quotas } from '../../kit/quotas/quotas.ts'
 import { EXPORT_FORMATS, type ExportKind, type ExportRequested } from './events.ts'
@@ -191,7 +192,7 @@ const listRoute = ({ tables, keyring }: ExportServices): Route =>
         caller,
         query: request.query,
         path: '/api/v3/tasks/export-log',
-        where: caller.hubIds === 'all' ? {} : { userId },
+        where: seenJobs(caller),
         present: (rows) => rows.map((row) => exportShown(row as ExportRow, { keyring, userId })),
       })
     },
@@ -245,10 +246,9 @@ const findExport = async (
   { tables }: ExportServices,
   request: Pick<RouteRequest, 'caller' | 'params'>,
 ): Promise<ExportRow> => {
-  const caller = userOf(request)
-  const row = await tables.get<ExportRow>(EXPORTS.name, caller.organizationId, request.params.exportId.toLowerCase())
-  const sees = row?.userId === caller.userId || (caller.hubIds === 'all' && caller.permissions.has('export/task'))
-  if (row === undefined || !sees) throw new Failure('not_found')
+  const { userId, permissions } = userOf(request)
+  const row = await findJob<ExportRow>(tables, EXPORTS, request, request.params.exportId)
+  if (row.userId !== userId && !permissions.has('export/task')) throw new Failure('not_found')
   return row
 }
 

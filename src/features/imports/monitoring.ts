@@ -13,10 +13,11 @@ import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { askJob, endJob } from '../../kit/jobs/asking.ts'
 import { hasEnded } from '../../kit/jobs/job.ts'
+import { findJob, seenJobs } from '../../kit/jobs/who-sees.ts'
 import { assertMayWrite } from './import-form.ts'
 import { DECLARED, IMPORT_EXAMPLE, IMPORT_ID, IMPORT_SCHEMA, STATES } from './schemas.ts'
 import type { ImportServices } from './services.ts'
-import { IMPORT, IMPORT_UNDO, importShown, type ImportRow, IMPORTS, reportKey, seesImport } from './views.ts'
+import { IMPORT, IMPORT_UNDO, importShown, type ImportRow, IMPORTS, reportKey } from './views.ts'
 
 /** Progress of imports, their reports, undo and deletion. */
 export const monitoringRoutes = (services: ImportServices): Route[] => [
@@ -63,7 +64,7 @@ const listRoute = ({ tables }: ImportServices): Route =>
         caller,
         query: request.query,
         path: '/api/v3/import-monitoring',
-        where: caller.hubIds === 'all' ? {} : { userId: caller.userId },
+        where: seenJobs(caller),
         present: (rows) => rows.map((row) => importShown(row as ImportRow)),
       })
     },
@@ -178,14 +179,6 @@ const deleteRoute = (services: ImportServices): Route =>
     },
   })
 
-/** An import that the caller may see. @throws Failure not_found */
-const findImport = async (
-  { tables }: ImportServices,
-  request: Pick<RouteRequest, 'caller' | 'params'>,
-): Promise<ImportRow> => {
-  const caller = userOf(request)
-  const id = request.params.importId.toLowerCase()
-  const row = await tables.get<ImportRow>(IMPORTS.name, caller.organizationId, id)
-  if (row === undefined || !seesImport(caller, row.userId)) throw new Failure('not_found')
-  return row
-}
+/** @throws Failure not_found */
+const findImport = ({ tables }: ImportServices, request: Pick<RouteRequest, 'caller' | 'params'>): Promise<ImportRow> =>
+  findJob<ImportRow>(tables, IMPORTS, request, request.params.importId)

@@ -1,9 +1,9 @@
-import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { idFrom, idInOrder } from '../../kit/commands/ids.ts'
 import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
+import { seesJob } from '../../kit/jobs/who-sees.ts'
 import type { ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
 
 /** Progress of an import: the next attempt continues after the row. */
@@ -114,12 +114,8 @@ export const importShown = (row: ImportRow): { [member: string]: unknown } => {
   }
 }
 
-/** Only its sender and users who see every hub may read it: its errors quote rows that others may not see. */
-export const seesImport = (caller: Pick<UserCaller, 'hubIds' | 'userId'>, userId: string): boolean =>
-  caller.hubIds === 'all' || caller.userId === userId
-
 export const IMPORT_VIEW: JobView<ImportRow> = {
   kind: IMPORT,
   shown: importShown,
-  sees: (caller, { userId }) => seesImport(caller, userId),
+  sees: seesJob,
 }
