@@ -57,7 +57,8 @@ export const setTime = ({ bytes, slots }: FrameTemplate, dayMs: number): void =>
   for (const { timeAt } of slots) bytes.write(text, timeAt, 12, 'latin1')
 }
 
-const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; lng: number } => {
+/** Place of a tracker after so many steps; a lap later it is there again. */
+export const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; lng: number } => {
   const random = seeded(tracker + 1)
   const angle = ((step + Math.floor(random() * STEPS)) / STEPS) * 2 * Math.PI
   const lat =
@@ -68,8 +69,19 @@ const placeOf = (fleet: Fleet, tracker: number, step: number): { lat: number; ln
   return { lat, lng }
 }
 
+export interface FenceFeature {
+  type: string
+  properties: { name: string }
+  geometry: { type: string; coordinates: number[][][] }
+}
+
 /** Round-ish polygons with this many vertices, so large that a place lies in `cover` of them on average. */
-export const fenceCollection = (fleet: Fleet, fences: number, vertices: number, cover: number): object => {
+export const fenceCollection = (
+  fleet: Fleet,
+  fences: number,
+  vertices: number,
+  cover: number,
+): { type: string; features: FenceFeature[] } => {
   const random = seeded(42)
   const scale = Math.cos((((fleet.south + fleet.north) / 2) * Math.PI) / 180)
   const areaM2 = (fleet.east - fleet.west) * METERS_PER_DEGREE * scale * (fleet.north - fleet.south) * METERS_PER_DEGREE

@@ -12,6 +12,9 @@ export const FLEET: Fleet = { trackers: 20_000, west: 20, south: 51.5, east: 22,
 const COVER = 1.15
 const VERTICES = 50
 
+/** The fences of every load. */
+export const loadFences = (fences: number) => fenceCollection(FLEET, fences, VERTICES, COVER)
+
 /** The number after `--name` on the command line. */
 export const option = (name: string, fallback: number): number => {
   const at = process.argv.indexOf(`--${name}`)
@@ -84,7 +87,7 @@ export const onFreshService = async (
       service,
       'POST',
       `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`,
-      { token, body: fenceCollection(FLEET, fences, VERTICES, COVER) },
+      { token, body: loadFences(fences) },
     )
     if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
     rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
