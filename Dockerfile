@@ -16,8 +16,8 @@ ENV NODE_ENV=production WAYMARK_HOST=0.0.0.0 WAYMARK_DATA=/data
 RUN mkdir -m 700 /data /keys && chown node:node /data /keys
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/package.json /app/LICENSE /app/CHANGELOG.md ./
-COPY --from=build /app/dist/src dist/src
-COPY --from=build /app/dist/projections dist/projections
+COPY --from=build /app/dist/src/main.js /app/dist/src/bundle.js dist/src/
+COPY --from=build /app/dist/bundle dist/bundle
 COPY --from=build /app/dist/console dist/console
 COPY --from=build /app/src/web src/web
 COPY --from=build /app/src/features/tiles/base.pmtiles src/features/tiles/base.pmtiles

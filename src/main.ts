@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-import { run } from './cli/run.ts'
-import { makeForOwnerOnly } from './engines/file-modes.ts'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { currentBundle } from './bundle.ts'
 
-makeForOwnerOnly()
-process.exitCode = await run(process.argv.slice(2))
-// The remains of a failed start would go on calling closed engines.
-if (process.exitCode !== 0) process.exit()
+const bundle = currentBundle(fileURLToPath(new URL('..', import.meta.url)))
+if (bundle !== undefined) await import(pathToFileURL(bundle).href)
+else await import('./cli/command-line.ts')

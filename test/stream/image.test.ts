@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -20,7 +20,7 @@ const buildImage = (folder: string): void => {
     const to = join(folder, words.at(-1) as string)
     for (const from of words.slice(0, -1)) {
       const path = from.replace(/^\/app\//, '')
-      const target = words.at(-1) === './' ? join(to, basename(path)) : to
+      const target = words.at(-1)?.endsWith('/') ? join(to, basename(path)) : to
       mkdirSync(dirname(target), { recursive: true })
       if (path === 'node_modules') symlinkSync(resolve(path), target)
       else cpSync(path, target, { recursive: true })
@@ -45,6 +45,8 @@ const environment = (folder: string): { [variable: string]: string } => {
 test('the image has all that the service needs, and starts on the embedded engines', {
   timeout: 900_000,
 }, async (t) => {
+  // The image holds no compiled modules that an old bundle could be compared with.
+  t.equal(spawnSync(process.execPath, ['scripts/build-bundle.mjs'], { stdio: 'inherit' }).status, 0)
   const folder = `${folderOf(t)}/app`
   buildImage(folder)
   const stage = lastStage()

@@ -24,7 +24,6 @@ const NEEDED = [
   'robust-predicates',
   'rrule-temporal',
   'tweetnacl',
-  'undici',
   'uuid',
 ]
 

@@ -1,6 +1,6 @@
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { Agent, buildConnector, type Dispatcher, fetch } from 'undici'
+import type { Agent, buildConnector, Dispatcher } from 'undici'
 import type { Clock } from '../../kernel/clock.ts'
 import { addressGuard, literalAddress, type AddressGuard } from '../address-guard.ts'
 import type { HttpCall, HttpCaller, HttpOutcome } from '../http-caller.ts'
@@ -25,11 +25,35 @@ const ANSWER_READ_BYTES_MAX = 64 * 1024
 const TARGETS_MAX = 1_000
 const HEADER_BYTES_MAX = 16 * 1024
 
-/** Calls by undici, one pool of kept connections for each origin. */
+/** Calls by undici, which the first one loads; one pool of kept connections for each origin. */
 export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
   const guard = addressGuard(options.allow)
+  let opened: ReturnType<typeof open> | undefined
+  const undici = () => (opened ??= open(guard, options.lookup ?? defaultLookup))
+  const targets = new Targets(guard)
+  return {
+    refusal: (url) => targets.of(url).refusal,
+    post: async (call) => {
+      const { refusal, origin, path } = targets.of(call.url)
+      if (refusal !== undefined) return { kind: 'failed', error: refusal }
+      const { agent } = await undici()
+      return post(agent, options.clock, { ...call, origin, path })
+    },
+    fetch: async (url, options) => {
+      const { refusal } = targets.of(url)
+      if (refusal !== undefined) throw new Error(refusal)
+      const { agent, fetch } = await undici()
+      const answer = await fetch(url, { ...options, redirect: 'manual', dispatcher: agent })
+      return answer as unknown as Response
+    },
+    close: async () => (await opened)?.agent.destroy(),
+  }
+}
+
+const open = async (guard: AddressGuard, lookup: Lookup) => {
+  const { Agent, buildConnector, fetch } = await import('undici')
   const agent = new Agent({
-    connect: guardedConnector(guard, options.lookup ?? defaultLookup),
+    connect: guardedConnector(buildConnector, guard, lookup),
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
@@ -37,26 +61,12 @@ export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
     maxHeaderSize: HEADER_BYTES_MAX,
     pipelining: 1,
   })
-  const targets = new Targets(guard)
-  return {
-    refusal: (url) => targets.of(url).refusal,
-    post: (call) => {
-      const { refusal, origin, path } = targets.of(call.url)
-      return refusal === undefined
-        ? post(agent, options.clock, { ...call, origin, path })
-        : Promise.resolve({ kind: 'failed', error: refusal })
-    },
-    fetch: async (url, options) => {
-      const { refusal } = targets.of(url)
-      if (refusal !== undefined) throw new Error(refusal)
-      const answer = await fetch(url, { ...options, redirect: 'manual', dispatcher: agent })
-      return answer as unknown as Response
-    },
-    close: () => agent.destroy(),
-  }
+  return { agent, fetch }
 }
 
-const defaultLookup: NonNullable<UndiciCallerOptions['lookup']> = (hostname, options, done) => {
+type Lookup = NonNullable<UndiciCallerOptions['lookup']>
+
+const defaultLookup: Lookup = (hostname, options, done) => {
   systemLookup(hostname, { ...options, all: true }, done)
 }
 
@@ -105,8 +115,9 @@ const refusalOf = (text: string, guard: AddressGuard): string | undefined => {
 
 /** A connector that hands the system only addresses that the guard passes, and checks the connected one again. */
 const guardedConnector = (
+  build: typeof buildConnector,
   guard: AddressGuard,
-  lookup: NonNullable<UndiciCallerOptions['lookup']>,
+  lookup: Lookup,
 ): buildConnector.connector => {
   const guardedLookup: LookupFunction = (hostname, options, done) => {
     lookup(hostname, options, (error, addresses) => {
@@ -118,7 +129,7 @@ const guardedConnector = (
       done(null, passed[0].address, passed[0].family)
     })
   }
-  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup } as buildConnector.BuildOptions)
+  const connect = build({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup } as buildConnector.BuildOptions)
   return (target, callback) => {
     const literal = literalAddress(target.hostname)
     if (literal !== undefined && !guard(literal)) return callback(new RefusedAddress(), null)
