@@ -28,6 +28,8 @@ export interface Range extends Bounds {
   goesRound?: true
   /** Wider bounds kept by every row that `where` matches: the narrower ones only leave out values between both. */
   keptWithin?: Bounds
+  /** Rows that may lie beyond `keptWithin` all the same: those with this value of a field that `where` names. */
+  unless?: { field: string; value: Term }
 }
 
 /**

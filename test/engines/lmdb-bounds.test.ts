@@ -19,6 +19,9 @@ const PLACES: TableDeclaration = {
 const ROWS = 24_000
 const WIDTH = 100
 const CELL = 10
+/** Of rows that lie anywhere. */
+const ANY_CELL = 'any'
+const unless = { field: 'cell', value: ANY_CELL }
 
 interface Places {
   store: TableStore
@@ -33,7 +36,8 @@ const placesIn = async (t: Test): Promise<Places> => {
   const rows = new Map<string, Row>()
   for (let i = 0; i < ROWS; i += 1) {
     const [lat, lng] = [random() * WIDTH, Math.floor(random() * WIDTH)]
-    const place = i % 50 === 0 ? {} : { lat, lng, cell: `${Math.floor(lat / CELL)}/${Math.floor(lng / CELL)}` }
+    const cell = i % 50 === 25 ? ANY_CELL : `${Math.floor(lat / CELL)}/${Math.floor(lng / CELL)}`
+    const place = i % 50 === 0 ? {} : { lat, lng, cell }
     rows.set(`p${String((i * 7919) % 100_000).padStart(6, '0')}`, {
       kind: i % 4 === 0 ? 'rare' : 'common',
       rank: Math.floor(random() * 500),
@@ -54,12 +58,12 @@ const boxOf = (random: () => number, [least, most]: readonly [number, number], i
   const sides = { lat: side(), lng: side() }
   const first = ([from]: [number, number]): number => (isAll ? 0 : Math.floor(from / CELL))
   const last = ([, to]: [number, number]): number => (isAll ? WIDTH / CELL - 1 : Math.floor(to / CELL))
-  const cells: string[] = []
+  const cells: string[] = [ANY_CELL]
   for (let y = first(sides.lat); y <= last(sides.lat); y += 1)
     for (let x = first(sides.lng); x <= last(sides.lng); x += 1) cells.push(`${y}/${x}`)
   const ranges = Object.entries(sides).map(([field, side]): Range => {
     const keptWithin = { from: CELL * first(side), to: CELL * (last(side) + 1) }
-    return { field, from: side[0], to: side[1], keptWithin }
+    return { field, from: side[0], to: side[1], keptWithin, unless }
   })
   return { where: { cell: cells }, ranges }
 }
@@ -71,11 +75,14 @@ const roundBoxOf = (random: () => number, lengths: readonly [number, number]) =>
   const [first, last] = [Math.floor(from / CELL), Math.floor(to / CELL)]
   const columns = Array.from({ length: WIDTH / CELL }, (_, x) => x).filter((x) => x >= first || x <= last)
   const { from: south, to: north } = lat.keptWithin as { from: number; to: number }
-  const cells: string[] = []
+  const cells: string[] = [ANY_CELL]
   for (let y = south / CELL; y < north / CELL; y += 1) for (const x of columns) cells.push(`${y}/${x}`)
   const middle = (from + to) / 2
   const keptWithin = first <= last + 1 ? { from: middle, to: middle } : { from: CELL * first, to: CELL * (last + 1) }
-  return { where: { cell: cells }, ranges: [lat, { field: 'lng', from, to, goesRound: true as const, keptWithin }] }
+  return {
+    where: { cell: cells },
+    ranges: [lat, { field: 'lng', from, to, goesRound: true as const, keptWithin, unless }],
+  }
 }
 
 const LENGTHS = [

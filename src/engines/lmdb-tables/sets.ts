@@ -155,6 +155,16 @@ export class QuestionSets {
   /** Drops the rows of a set outside of the bounds, by the stretches in which they may lie. */
   async dropBeyond(range: Range, set: RowSet): Promise<void> {
     await this.walk(this.beyond(range), (no) => set.remove(no))
+    if (range.unless === undefined) return
+    const { field, value } = range.unless
+    const others = await this.oneByOne(fieldKey(this.space, equalityField(this.source.record, field)), [value])
+    others.keep(set)
+    const [places, isInside] = [[rangeField(this.source.record, range.field)], insideOf(range)]
+    for (const no of others) {
+      if (!isInside(this.docs.read(no, places)?.[0] ?? null)) set.remove(no)
+      const pause = this.pass(LOOK_ENTRIES)
+      if (pause !== undefined) await pause
+    }
   }
 
   /** The walk with the fewest entries for the bounds; `rows`: few rows are better looked at one by one. */
@@ -163,8 +173,9 @@ export class QuestionSets {
     if (!isByRow && range.keptWithin === undefined) return 'within'
     const most = isByRow ? NARROW * rows : WALK_COUNTED_MAX
     for (let count = Math.min(most, WALK_COUNTED_MIN); ; count = Math.min(most, 4 * count)) {
-      if (await this.haveAtMost(this.within(range), count)) return 'within'
+      // Often nothing lies beyond, which is counted at once.
       if (range.keptWithin !== undefined && (await this.haveAtMost(this.beyond(range), count))) return 'beyond'
+      if (await this.haveAtMost(this.within(range), count)) return 'within'
       if (count === most) return isByRow ? 'rows' : 'within'
     }
   }

@@ -6,30 +6,26 @@ import type { ListQuery } from '../../kit/http/list-query.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import { withinBox } from './cells.ts'
 import { componentConditions } from './component-filters.ts'
-import { daysAsked } from './window.ts'
+import { text, windowConditions } from './window.ts'
 
 /** Conditions of a task list that need more than one filter, or another record. */
 export const taskConditions =
   (tables: Pick<TableStore, 'get' | 'find'>) =>
   async (query: ListQuery, caller: UserCaller): Promise<ListConditions> => {
     const { from, to, finishedFrom, finishedTo } = query as { [name: string]: string | undefined }
-    const window = timeBounds({ from, to })
+    const window = windowConditions(timeBounds({ from, to }))
     const finished = timeBounds({ from: finishedFrom, to: finishedTo }, { from: 'finishedFrom', to: 'finishedTo' })
-    const days = daysAsked(window.from, window.to)
     const box = query.bbox === undefined ? undefined : withinBox(boxParameter(query.bbox as string))
     const ranges: Range[] = [
-      ...(window.from === undefined ? [] : [{ field: 'windowTo', from: text(window.from) }]),
-      ...(window.to === undefined ? [] : [{ field: 'windowFrom', to: text(window.to) }]),
+      ...(window.ranges ?? []),
       ...(finishedFrom === undefined && finishedTo === undefined
         ? []
         : [{ field: 'finishedAt', from: finished.from && text(finished.from), to: finished.to && text(finished.to) }]),
       ...(box?.ranges ?? []),
     ]
     return {
-      where: { ...(days !== undefined && { days }), ...(box !== undefined && { cells: box.cells }) },
+      where: { ...window.where, ...(box !== undefined && { cells: box.cells }) },
       ranges,
       ...(await componentConditions(tables, caller, query)),
     }
   }
-
-const text = (ms: number): string => new Date(ms).toISOString()

@@ -1,3 +1,5 @@
+import type { Bounds, Find, Range } from '../../engines/table-store.ts'
+
 const DAY_MS = 86_400_000
 /** Longer windows, in days, are found under the name `LONG`. */
 const DAYS_MAX = 31
@@ -11,12 +13,28 @@ export const daysOf = (from: string, to: string): string[] => {
   return days ?? [LONG]
 }
 
-/** Names of days that a window between the bounds may have; undefined if they are too wide or missing. */
-export const daysAsked = (fromMs: number | undefined, toMs: number | undefined): string[] | undefined => {
-  if (fromMs === undefined || toMs === undefined) return undefined
-  const days = daysBetween(fromMs, toMs, ASKED_DAYS_MAX)
-  return days && [...days, LONG]
+/** Conditions on windows that touch the time between the bounds: by days too, where the bounds are not too far apart. */
+export const windowConditions = ({ from, to }: { from?: number; to?: number }): Pick<Find, 'where' | 'ranges'> => {
+  const days = from === undefined || to === undefined ? undefined : daysBetween(from, to, ASKED_DAYS_MAX)
+  // Windows that are not long touch each of their days.
+  const within = (keptWithin: Bounds): Partial<Range> =>
+    days === undefined ? {} : { keptWithin, unless: { field: 'days', value: LONG } }
+  return {
+    where: days === undefined ? {} : { days: [...days, LONG] },
+    ranges: [
+      ...(from === undefined
+        ? []
+        : [{ field: 'windowTo', from: text(from), ...within({ from: text(dayStart(from)) }) }]),
+      ...(to === undefined
+        ? []
+        : [{ field: 'windowFrom', to: text(to), ...within({ to: text(dayStart(to) + DAY_MS - 1) }) }]),
+    ],
+  }
 }
+
+const dayStart = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS
+
+export const text = (ms: number): string => new Date(ms).toISOString()
 
 const daysBetween = (fromMs: number, toMs: number, daysMax: number): string[] | undefined => {
   const first = Math.floor(fromMs / DAY_MS)

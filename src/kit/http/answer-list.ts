@@ -79,7 +79,7 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
   if (query.page !== undefined && query.cursor !== undefined)
     throw invalid('/page', 'must not be sent together with cursor')
   const page = query.cursor === undefined ? (query.page ?? 1) : null
-  const bounds = request.ranges?.map(({ keptWithin: _within, ...range }) => range)
+  const bounds = request.ranges?.map(({ keptWithin: _within, unless: _unless, ...range }) => range)
   const fingerprint = fingerprintOf([shape.table.name, request.scope, asked, request.range, bounds])
   const after = query.cursor === undefined ? undefined : openCursor(query.cursor, fingerprint)
   const question = questionOf(shape, request)
