@@ -18,7 +18,7 @@ test('windows that touch a time have one of its days, and lie as its bounds say 
     const [askedFrom, askedTo] = span(200)
     const { where, ranges = [] } = windowConditions({ from: askedFrom, to: askedTo })
     const days = daysOf(text(from), text(to))
-    const hasDay = days.some((day) => (where?.days as string[]).includes(day))
+    const hasDay = days.some((day) => [where?.days ?? []].flat().includes(day))
     const isTouching = from <= askedTo && to >= askedFrom
     const values: { [field: string]: string } = { windowFrom: text(from), windowTo: text(to) }
     const isWithin = ranges.every(({ field, keptWithin, unless }) => {
