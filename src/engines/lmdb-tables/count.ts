@@ -2,11 +2,9 @@ import { type Conditions, type Counted, type Grouping, stretchFrom } from '../ta
 import type { KnownAnswers } from './answers.ts'
 import type { RowSet } from './bits.ts'
 import { Finder } from './find.ts'
-import { AFTER_ALL, equalityField, fieldKey, orderBytes, rangeField, termIn, textIn } from './layout.ts'
+import { AFTER_ALL, fieldKey, orderBytes, rangeField, textIn } from './layout.ts'
 import { type FindSource, QuestionSets } from './sets.ts'
-
-/** Cost of passing an entry of an index for each question, in entries of a walk. */
-const COUNT_ENTRIES = 2
+import { countByValue } from './steps.ts'
 
 /** Counts the rows of questions by groups, on one snapshot: a walk over the index of the field that reads no row. */
 export const countGroups = async (
@@ -19,30 +17,9 @@ export const countGroups = async (
   for (const question of questions) sets.push(await new Finder(source, { ...question, limit: 1 }, known).rows())
   // No walk without a match.
   if (sets.every(({ size }) => size === 0)) return []
-  const groups = grouping.stepOf === undefined ? byValue(source, sets, grouping.field) : bySteps(source, sets, grouping)
-  return (await groups).filter(({ counts }) => counts.some((count) => count > 0))
-}
-
-const byValue = async (source: FindSource, sets: readonly RowSet[], field: string): Promise<Counted[]> => {
-  const turns = new QuestionSets(source, { limit: 1 })
-  const at = fieldKey(turns.space, equalityField(source.record, field))
-  const groups: Counted[] = []
-  let [name, counts]: [string | undefined, number[]] = [undefined, []]
-  const range = { start: at, end: Buffer.concat([at, AFTER_ALL]), ...turns.options }
-  for (const { key, value } of source.readers.postingKeys.getRange(range)) {
-    const [bytes, chunkAt] = [key as string, (key as string).length - 4]
-    const term = bytes.slice(at.length, chunkAt)
-    if (term !== name) {
-      name = term
-      counts = sets.map(() => 0)
-      groups.push({ value: termIn(Buffer.from(term, 'latin1')), counts })
-    }
-    const chunk = Buffer.from(bytes.slice(chunkAt), 'latin1').readUInt32BE(0)
-    for (const [i, set] of sets.entries()) counts[i] += set.countIn(chunk, value)
-    const pause = turns.pass(COUNT_ENTRIES * sets.length)
-    if (pause !== undefined) await pause // after the chunk was used: other questions read into its memory
-  }
-  return groups
+  const groups =
+    grouping.stepOf === undefined ? countByValue(source, sets, grouping.field) : bySteps(source, sets, grouping)
+  return ((await groups) ?? []).filter(({ counts }) => counts.some((count) => count > 0))
 }
 
 const bySteps = async (source: FindSource, sets: readonly RowSet[], grouping: Grouping): Promise<Counted[]> => {

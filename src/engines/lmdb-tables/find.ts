@@ -4,7 +4,11 @@ import { type KnownAnswer, type KnownAnswers, type Matches, SORTED_IN_MEMORY_MAX
 import { RowSet } from './bits.ts'
 import { AFTER_ALL, fieldKey, idBytes, type KeyBounds, orderBytes, rangeField } from './layout.ts'
 import { FirstMatches, inOrder, type Match } from './order.ts'
-import { BY_ROW_MAX, type FindSource, QuestionSets } from './sets.ts'
+import { BY_ROW_MAX, type FindSource, LOOK_ENTRIES, QuestionSets } from './sets.ts'
+import { stepsOf } from './steps.ts'
+
+/** Smaller sets are sorted in memory, where changed rows bring them up to date. */
+const STEPPED_MIN = 300
 
 /*
  * Answering a question. Equality and text become sets of row numbers (bitmaps, a few microseconds per 4096 rows). A
@@ -24,6 +28,7 @@ export class Finder {
   private readonly sortRange: Range | undefined
   /** All matches up to the end of the page, where they were found together. */
   private first: Match[] | undefined
+  private steps: KeyBounds[] | undefined
 
   constructor(source: FindSource, question: Find, known: KnownAnswers) {
     this.source = source
@@ -87,7 +92,7 @@ export class Finder {
     }
     if (set === undefined) return {}
     if (size > 0 && this.sets.expired !== undefined) set.drop(this.sets.expired)
-    if (set.size <= SORTED_IN_MEMORY_MAX) return { sorted: await this.sorted(set) }
+    if (set.size <= SORTED_IN_MEMORY_MAX && !(await this.isWalkShort(set))) return { sorted: await this.sorted(set) }
     return isBounded && size <= BY_ROW_MAX ? { set: await this.bounded(set) } : { set }
   }
 
@@ -143,30 +148,46 @@ export class Finder {
   private async walked(set: RowSet | undefined, offset: number, wanted: number): Promise<Match[]> {
     const { sort } = this.question
     const isPlain = set === undefined && this.sets.expired === undefined && this.after === undefined
-    const range = { ...this.walkRange(), ...(isPlain && offset > 0 && { offset }), ...this.sets.options }
+    const options = { ...(isPlain && offset > 0 && { offset }), ...this.sets.options }
+    const index = sort === undefined ? this.source.readers.rows : this.source.readers.order
     let skips = isPlain ? 0 : offset
     let isFirst = true
     const matches: Match[] = []
-    for (const { value: no } of (sort === undefined ? this.source.readers.rows : this.source.readers.order).getRange(
-      range,
-    )) {
-      const pause = this.sets.pass()
-      if (pause !== undefined) await pause
-      const isCursor = isFirst && this.isCursor(no)
-      isFirst = false
-      if (isCursor || (set === undefined ? this.sets.expired?.has(no) : !set.has(no))) continue
-      if (skips > 0) {
-        skips -= 1
-        continue
+    for (const range of this.walkRanges(await this.stepsOf(set)))
+      for (const { value: no } of index.getRange({ ...range, ...options })) {
+        const pause = this.sets.pass()
+        if (pause !== undefined) await pause
+        const isCursor = isFirst && this.isCursor(no)
+        isFirst = false
+        if (isCursor || (set === undefined ? this.sets.expired?.has(no) : !set.has(no))) continue
+        if (skips > 0) {
+          skips -= 1
+          continue
+        }
+        const match = this.matchOf(no)
+        if (match !== undefined) matches.push(match)
+        if (matches.length === wanted) return matches
       }
-      const match = this.matchOf(no)
-      if (match !== undefined) matches.push(match)
-      if (matches.length === wanted) break
-    }
     return matches
   }
 
-  private walkRange(): { start: Buffer; end: Buffer; reverse?: true } {
+  /** The stretches of the order in which rows of a set lie, where few values tell. */
+  private async stepsOf(set: RowSet | undefined): Promise<KeyBounds[] | undefined> {
+    const { sort } = this.question
+    if (set !== undefined && sort !== undefined) this.steps ??= await stepsOf(this.source, set, sort.field)
+    return this.steps
+  }
+
+  /** Whether a walk over the steps takes less than looking at each row. */
+  private async isWalkShort(set: RowSet): Promise<boolean> {
+    const { size } = set
+    if (size < STEPPED_MIN || rangesOf(this.question).length > 0) return false
+    if ((await this.stepsOf(set)) === undefined) return false
+    const passed = ((this.question.offset ?? 0) + this.question.limit) * ((await this.sets.all()).size / size)
+    return passed < size * LOOK_ENTRIES
+  }
+
+  private walkRanges(steps: KeyBounds[] | undefined): { start: Buffer; end: Buffer; reverse?: true }[] {
     const { sort } = this.question
     const base =
       sort === undefined ? this.sets.space : fieldKey(this.sets.space, rangeField(this.source.record, sort.field))
@@ -179,7 +200,15 @@ export class Finder {
       if (isDescending && Buffer.compare(place, high) < 0) high = place
       if (!isDescending && Buffer.compare(place, low) > 0) low = place
     }
-    return isDescending ? { start: high, end: low, reverse: true } : { start: low, end: high }
+    const within = (steps ?? [{ low, high }])
+      .map((step) => ({
+        low: Buffer.compare(step.low, low) < 0 ? low : step.low,
+        high: Buffer.compare(step.high, high) < 0 ? step.high : high,
+      }))
+      .filter((step) => Buffer.compare(step.low, step.high) < 0)
+    return isDescending
+      ? within.reverse().map((step) => ({ start: step.high, end: step.low, reverse: true }))
+      : within.map((step) => ({ start: step.low, end: step.high }))
   }
 
   // A walk begins at the row of the cursor, if it still exists.

@@ -26,7 +26,7 @@ import { type Find, type Range, rangesOf, stretchesOf, wordGroupsOf } from '../t
 /** Work of a question in one turn of the event loop, in passed entries: two milliseconds or three. */
 const ENTRIES_AT_ONCE = 8_000
 /** Costs of other work in entries: a row looked at, a chunk added to a set, a value looked up. */
-const LOOK_ENTRIES = 10
+export const LOOK_ENTRIES = 10
 const CHUNK_ENTRIES = 5
 const VALUE_ENTRIES = 32
 /** More values may be most of the field's values. */
