@@ -46,6 +46,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   private readonly book: FenceBook
   private readonly running = new Map<number, Running>()
   private lastSave: Promise<void> = Promise.resolve()
+  private lastRestore: Promise<unknown> = Promise.resolve()
 
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock'>, options: MatcherOptions = {}) {
     this.services = services
@@ -61,7 +62,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     taking.catch(() => undefined) // awaited once the state is there
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
-      const loaded = await matcher.load()
+      const loaded = await this.inTurn(await matcher.take())
       const { revision, last } = await taking
       const onDecided = this.options.onDecided ?? (() => undefined)
       const onFailure = (error: unknown): void => {
@@ -163,6 +164,13 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   /** The state of a partition, for snapshots and figures. */
   partition(partition: number): MatcherPartition | undefined {
     return this.running.get(partition)?.matcher
+  }
+
+  /** One partition after the other: each goes on as soon as it can, and others of this process are not held up. */
+  private inTurn(restore: () => Promise<number>): Promise<number> {
+    const restored = this.lastRestore.then(restore)
+    this.lastRestore = restored.catch(() => undefined) // the caller gets the rejection
+    return restored
   }
 
   /** Plans the next save, unless one is planned or running. */

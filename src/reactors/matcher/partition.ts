@@ -59,36 +59,35 @@ export class MatcherPartition {
     this.store = new MatcherStore(services.tables, partition)
   }
 
-  /** Restores the stored state and answers the revision of the last entry in it, -1 for none. */
-  async load(): Promise<number> {
-    const root = await this.store.take()
-    if (root === undefined || (await this.isBehindLog(root.at))) return this.loadSnapshot()
+  /** Becomes the owner of the stored state; what is answered restores it, and answers its last revision, -1 for none. */
+  async take(): Promise<() => Promise<number>> {
+    const [root, first] = await Promise.all([this.store.take(), this.firstLogged()])
+    return () => (root === undefined || first > root.at + 1 ? this.loadSnapshot() : this.loadStored(root))
+  }
+
+  private async loadStored(root: MatcherRoot): Promise<number> {
     await this.restore(root, (organization) => this.store.revisions(organization))
     await this.store.pages(root.pages, (page, row) => this.takePage(page, row))
-    this.endRestore()
-    this.savedRevision = this.revision
-    return this.revision
+    return (this.savedRevision = this.revision)
   }
 
   /**
-   * Where the tables have nothing, or less than the log needs: from the newest snapshot in the log. Answers as `load`.
+   * Where the tables have nothing, or less than the log needs: from the newest snapshot in the log. Answers as `loadStored`.
    * @throws Error when the log has been truncated and there is no snapshot.
    */
   async loadSnapshot(): Promise<number> {
     if (!(await readSnapshot(this.services.log, this.partition, this))) {
-      if (await this.isBehindLog(-1))
+      if ((await this.firstLogged()) > 0)
         throw new Error(`the location log of partition ${this.partition} is truncated and the matcher has no snapshot`)
       return -1
     }
-    this.endRestore()
     for (let page = 0; page < this.pageCount(); page++) this.state.dirtyPages.add(page)
     return this.revision
   }
 
-  /** Whether the entry after that revision has been truncated. */
-  private async isBehindLog(revision: number): Promise<boolean> {
-    const [first] = await this.services.log.read(locationStream(this.partition), 0, 1)
-    return first !== undefined && first.revision > revision + 1
+  /** Revision of the first entry that was not truncated. */
+  private async firstLogged(): Promise<number> {
+    return (await this.services.log.read(locationStream(this.partition), 0, 1))[0]?.revision ?? 0
   }
 
   /** Entries up to this revision are decided in the restored state: applied again, they decide nothing. */
@@ -120,12 +119,13 @@ export class MatcherPartition {
     for (const trackerId of row.trackerIds) if (trackerId !== null) this.settledTrackers.add(trackerId)
   }
 
-  endRestore(): void {
+  private endRestore(): void {
     if (this.later.length === 0) this.state.endRestore()
   }
 
   /** From here on decisions are appended, except for those in the log already. */
   begin(outbox: DecisionOutbox, lastDecision: LastDecision): void {
+    this.endRestore()
     this.outbox = outbox
     this.lastDecision = lastDecision
   }
