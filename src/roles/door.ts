@@ -35,10 +35,10 @@ export const openDoor = async (
   const tell = (change: AccessChange): void => {
     for (const listener of listeners) listener(change)
   }
-  const watching = [
-    await watchAccess(services, tell),
-    await watchTrackers(services, 'door-trackers', { devices, onAccessChanged: tell }),
-  ]
+  const watching = await Promise.all([
+    watchAccess(services, tell),
+    watchTrackers(services, 'door-trackers', { devices, onAccessChanged: tell }),
+  ])
   const unwatch = async (): Promise<void> => {
     for (const follower of watching) await follower.close()
   }

@@ -26,11 +26,12 @@ export const openLive: OpenRole = async (services) => {
   const hub = liveHub(services)
   metrics.beforeScrape(() => metrics.liveClients.set(hub.clientCount))
   const followers: Follower[] = [await trackerFeed(hub)]
-  for (let partition = 0; partition < partitions; partition++) {
+  const follow = async (partition: number): Promise<void> => {
     await feeds.transitions.add(hub.events, partition)
     await feeds.locations.add(hub.positions, partition)
   }
-  for (const feed of hub.options.feeds) followers.push(await feed.follow(hub))
+  await Promise.all(Array.from({ length: partitions }, (_, partition) => follow(partition)))
+  followers.push(...(await Promise.all(hub.options.feeds.map((feed) => feed.follow(hub)))))
   return {
     channels: [liveChannel(hub, services.inRollout)],
     lags: () => followers.map((follower) => follower.lag(clock.now())),

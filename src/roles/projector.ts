@@ -21,16 +21,19 @@ export const openProjector: OpenRole = async (services) => {
   const failed = (consumer: string) => (error: unknown) =>
     logger.error('consumer failed', { consumer, error: String(error), cause: String((error as Error).cause) })
   const latest = new LatestPositions({ tables, clock, partitions, onFailure: failed('latest-position') })
-  const erasures = await new HistoryErasures(services).start()
+  const erasures = new HistoryErasures(services)
   const archive = { history, tables, clock, erasures, epoch: origin.epoch, life: services.life.id }
   const points = new LocationHistory({ ...archive, onFailure: failed('location-history') })
   const decisions = new DecisionsHistory({ ...archive, onFailure: failed('decisions-history') })
   const runs = new RunsHistory({ ...archive, onFailure: failed(RUNS_HISTORY) })
   const running = projections.map((projection) => new RunningProjection(projection, services))
-  const tablesJoined = await owners.join(running)
+  const [tablesJoined, register] = await Promise.all([
+    owners.join(running),
+    new LogConsumers(services, KEEPING_LOCATIONS).sayRunning(),
+    erasures.start(),
+  ])
   await Promise.all(running.map((projection) => projection.ready()))
   const mender = new PositionMender(services)
-  const register = await new LogConsumers(services, KEEPING_LOCATIONS).sayRunning()
   let audit: Follower | undefined
   const joined = await owners.join([
     ownedPart(AUDIT, async (isOurs) => {

@@ -21,6 +21,7 @@ import { openJobs } from './jobs.ts'
 import { openLive } from './live.ts'
 import { openMatcher } from './matcher.ts'
 import { openProjector } from './projector.ts'
+import { openRoles } from './open-roles.ts'
 import { type OpenRole, type Role, type RoleServices, roleServices, type ServiceParts } from './role.ts'
 
 export interface App {
@@ -33,9 +34,8 @@ export interface App {
   close(): Promise<void>
 }
 
-/** In order of starting; they stop in the opposite order. */
-const ROLES: readonly [RoleName, OpenRole][] = [
-  ['projector', openProjector],
+/** Beside the projector; they stop in the opposite order. */
+const OTHER_ROLES: readonly [RoleName, OpenRole][] = [
   ['matcher', openMatcher],
   ['dispatcher', openDispatcher],
   ['jobs', openJobs],
@@ -79,7 +79,9 @@ export const openService = async (parts: ServiceParts & { rotateTokenKey(): Prom
   try {
     const declared = [LATEST_POSITIONS, LATEST_TRACKERS, ...projections.flatMap(tablesOf)]
     await Promise.all(declared.map((table) => tables.declare(table)))
-    for (const [name, open] of ROLES) if (config.roles.includes(name)) roles.unshift(await open(services))
+    const projector = config.roles.includes('projector') ? openProjector : undefined
+    const others = OTHER_ROLES.filter(([name]) => config.roles.includes(name)).map(([, open]) => open)
+    await openRoles(services, projector, others, roles)
     const lags = () => lagsOf(services, roles)
     const listeners = () => roles.flatMap((role) => role.listeners?.() ?? [])
     const bridges = () => roles.flatMap((role) => role.bridges?.() ?? [])

@@ -20,6 +20,7 @@ const ANSWERS_MAX = 15
 /** Rows that wait until those of other partitions are due come 200 ms later, or a second where there are many. */
 const SHOWN_ANSWERS_MAX = 20
 const SETTLED_MS = 12_000
+const OPEN_ANSWERS_MAX = 16
 /** Time from points before the end to those after it: rows of the former are stored by then. */
 const PAUSE_MS = 400
 const TRACKERS = Array.from({ length: 8 }, (_, i) => `T${i}`)
@@ -96,4 +97,23 @@ test('the heir shows points that come during the hand-over in few answers', asyn
     const answers = await answersUntil(i + 1, askedMs, sent, sent)
     t.ok(answers <= SHOWN_ANSWERS_MAX, `${answers} answers until all points are shown`)
   }
+})
+
+test('a process that starts beside another has all its roles in few answers', async (t) => {
+  const timeline = new Timeline(1)
+  const world = worldOf(timeline)
+  const [first, second] = [0, 1].map((node) => new Host(world, `node-${node}`, 0))
+  for (const { log, tables, history } of [world.troubles, first.troubles, second.troubles])
+    for (const trouble of [log, tables, history]) Object.assign(trouble, EVEN)
+  let answers = 0
+  const begin = (): void => {
+    writeFleet(world.log)
+    void first.open()
+    timeline.after(SETTLED_MS, () => {
+      const startedMs = timeline.nowMs
+      void second.open().then(() => (answers = (timeline.nowMs - startedMs) / ANSWER_MS))
+    })
+  }
+  await runHeld(timeline, begin, () => answers > 0 || timeline.nowMs > 2 * SETTLED_MS)
+  t.ok(answers > 0 && answers <= OPEN_ANSWERS_MAX, `${answers} answers until its roles are open`)
 })

@@ -12,6 +12,7 @@ import { openJobs } from '../../src/roles/jobs.ts'
 import { openMatcher } from '../../src/roles/matcher.ts'
 import { openPointDoor, type PointDoor } from '../../src/roles/point-door.ts'
 import { openProjector } from '../../src/roles/projector.ts'
+import { openRoles } from '../../src/roles/open-roles.ts'
 import { quotasOf } from '../../src/roles/quotas.ts'
 import { type Role, type RoleServices, roleServices } from '../../src/roles/role.ts'
 import { LATEST_POSITIONS, LATEST_TRACKERS } from '../../src/features/locations/views.ts'
@@ -98,8 +99,8 @@ export class Host implements Stoppable {
     )
     services.metrics.close()
     const declared = [LATEST_POSITIONS, LATEST_TRACKERS, ...services.projections.flatMap(tablesOf)]
-    for (const table of declared) await tables.declare(table)
-    for (const open of [openProjector, openMatcher, openDispatcher, openJobs]) this.roles.unshift(await open(services))
+    await Promise.all(declared.map((table) => tables.declare(table)))
+    await openRoles(services, openProjector, [openMatcher, openDispatcher, openJobs], this.roles)
     this.services = services
     this.door = await openPointDoor(services)
   }

@@ -102,12 +102,13 @@ export class LogConsumers {
     const { tables, clock } = this.services
     const now = clock.now()
     await tables.declare(LOG_CONSUMERS)
-    for (const name of this.known) {
+    const sayOf = async (name: string): Promise<void> => {
       const row = { name, registeredAt: now, runsAt: now } satisfies ConsumerRow
       const change = { table: LOG_CONSUMERS.name, scope: NO_ORGANIZATION, id: name, row }
       const known = await tables.putIfAbsent(change)
       if (known !== undefined) await tables.commit([{ ...change, row: { ...known, runsAt: now } }])
     }
+    await Promise.all(this.known.map(sayOf))
   }
 
   private async rows(): Promise<ConsumerRow[]> {
