@@ -1,4 +1,5 @@
 import { type EventLog, eventsOf, WrongRevision } from '../../engines/event-log.ts'
+import { breathe } from '../../kernel/breath.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent } from '../../kernel/event.ts'
@@ -13,6 +14,8 @@ export interface CommandContext {
   expectedVersion?: number
   /** Nobody has written to the stream: its id was just drawn at random. If somebody has, the append finds out. */
   isNew?: boolean
+  /** One of many that run at once: appends answered together are worked on in slices of the event loop. */
+  isOneOfMany?: boolean
 }
 
 export interface Handled<State> {
@@ -43,7 +46,7 @@ export const handleCommand = async <State, Command extends object>(
   stream: string,
   decider: Decider<State, Command>,
   command: Command | Prepare<State, Command>,
-  { ids, metadata, expectedVersion, isNew }: CommandContext,
+  { ids, metadata, expectedVersion, isNew, isOneOfMany }: CommandContext,
   take?: TakeValues<State>,
 ): Promise<Handled<State>> => {
   const eventIds = [ids.next()]
@@ -72,7 +75,9 @@ export const handleCommand = async <State, Command extends object>(
     while (eventIds.length < facts.length) eventIds.push(ids.next())
     const after = facts.reduce(decider.evolve, state)
     await take?.(after, state, version)
+    if (isOneOfMany === true) await breathe()
     const wrote = await appendFacts(log, stream, facts, eventIds, version, metadata)
+    if (isOneOfMany === true) await breathe()
     if (wrote === undefined) continue
     keepDecided(log, stream, decider, {
       state,

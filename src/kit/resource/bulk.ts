@@ -77,7 +77,7 @@ export const writeEach = async <Done extends Written>(
   write: (item: unknown, origin: WriteOrigin) => Promise<Done>,
   keysOf: (item: JsonObject) => readonly unknown[] = ({ _id, externalId }) => [_id, externalId],
 ): Promise<BulkDone<Done>> => {
-  const shared = originOf(request)
+  const shared = { ...originOf(request), isOneOfMany: true }
   const origins = items.map((): WriteOrigin => {
     if (request.ids.isRandom) return shared
     return { ...shared, ids: idSource(request.now, Buffer.from(request.ids.next()), request.ids.isRepeat) }

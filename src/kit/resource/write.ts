@@ -222,12 +222,12 @@ export class ResourceWriter implements ResourceWrites {
 
   /** Common path of all writes: none comes to name a deleted record, or takes another record's value. */
   handle(
-    { organizationId, ids, metadata }: WriteOrigin,
+    { organizationId, ids, metadata, isOneOfMany }: WriteOrigin,
     id: string,
     prepare: PrepareWrite,
     isNew?: boolean,
   ): Promise<Handled<ResourceState>> {
-    const context = { ids, metadata, isNew }
+    const context = { ids, metadata, isNew, isOneOfMany }
     const take = this.claims.takerFor(organizationId, id, context)
     const write = (nameIn: NameIn, place: TakePlace) => {
       const decide: Prepare<ResourceState, ResourceCommand> = (state, version) => prepare(state, version, place)

@@ -19,6 +19,8 @@ export interface WriteOrigin {
   metadata: EventMetadata
   /** The id was drawn for this create, according to its body, and this is its first request. */
   isOwnId?: boolean
+  /** As of a command. */
+  isOneOfMany?: boolean
 }
 
 export interface Written {

@@ -79,3 +79,32 @@ test('a stream that is said to be new is not read first, and what others wrote t
   await t.rejects(open(), { code: 'conflict' }, 'it is decided again on what is there')
   t.equal((await log.read('door-2', 0, 10)).length, 1)
 })
+
+test('many commands that go on at once leave turns of the event loop to others', async (t) => {
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  t.teardown(() => log.close())
+  let turn = 0
+  let isOver = false
+  const count = (): void => {
+    turn += 1
+    if (!isOver) setImmediate(count)
+  }
+  const encodedIn = new Set<number>()
+  // All of them take longer than the longest turn.
+  const slow = {
+    toJSON: () => {
+      encodedIn.add(turn)
+      for (const end = performance.now() + 5; performance.now() < end; );
+      return {}
+    },
+  }
+  const decider = { initial: 0, decide: () => [{ type: 'made', data: slow }], evolve: (made: number) => made + 1 }
+  const taken = new Promise<void>((go) => setImmediate(go))
+  const context = { ids: idSource(1_000), metadata: {}, isNew: true, isOneOfMany: true }
+  count()
+  await Promise.all(
+    Array.from({ length: 100 }, (_, i) => handleCommand(log, `made-${i}`, decider, {}, context, () => taken)),
+  )
+  isOver = true
+  t.ok(encodedIn.size > 1)
+})
