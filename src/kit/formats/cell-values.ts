@@ -47,9 +47,8 @@ export const textOf = (cell: Exclude<Cell, null | { fault: string }>): string =>
 }
 
 const numberOf = (cell: Exclude<Cell, null | { fault: string }>, { decimal }: Reading): Understood => {
-  if (typeof cell === 'number') return { value: cell }
-  const value = typeof cell === 'string' ? parseNumber(cell, decimal) : undefined
-  return value === undefined ? { expected: 'must be a number' } : { value }
+  const value = typeof cell === 'string' ? parseNumber(cell, decimal) : cell
+  return Number.isFinite(value) ? { value: value as number } : { expected: 'must be a number' }
 }
 
 /** A number as people write it: with thousands, a currency, a percent sign, in parentheses where it is negative. */

@@ -2,8 +2,9 @@ import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { ConventionDefaults } from './conventions.ts'
+import type { MappedRow, Mapping } from './mapped-rows.ts'
 import { TABLE_LIMITS, type TableLimits, type TableRow } from './table-cells.ts'
-import type { ExaminedTable, OpenedTable, TableAnswer, TableAsked } from './table-request.ts'
+import type { ExaminedTable, OpenedTable, TableAnswer, TableAsked, TablePage } from './table-request.ts'
 
 export interface OpenTableOptions {
   clock: Pick<Clock, 'after'>
@@ -43,16 +44,29 @@ export class OpenTable {
 
   /** Pages of the rows after a row number; the next page is read while one is worked on. @throws as `examine` */
   async *pages(after = 0): AsyncGenerator<TableRow[]> {
-    await this.thread.ask({ kind: 'begin', after })
+    for await (const page of this.answers({ kind: 'begin', after }))
+      if ('rows' in page && page.rows.length > 0) yield page.rows
+  }
+
+  /** The same as values: whatever a row alone decides is done in the thread. */
+  async *mappedPages(mapping: Mapping, after = 0): AsyncGenerator<MappedRow[]> {
+    for await (const page of this.answers({ kind: 'begin', after, mapping })) {
+      const rows = 'mapped' in page ? (JSON.parse(page.mapped) as MappedRow[]) : []
+      if (rows.length > 0) yield rows
+    }
+  }
+
+  private async *answers(begin: TableAsked): AsyncGenerator<TablePage> {
+    await this.thread.ask(begin)
     let coming = this.thread.ask({ kind: 'next' })
     for (;;) {
-      const { rows, isLast } = (await coming) as { rows: TableRow[]; isLast: boolean }
-      if (!isLast) {
+      const page = (await coming) as TablePage
+      if (!page.isLast) {
         coming = this.thread.ask({ kind: 'next' })
         coming.catch(() => undefined)
       }
-      if (rows.length > 0) yield rows
-      if (isLast) return
+      yield page
+      if (page.isLast) return
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Convention, ConventionDefaults } from './conventions.ts'
+import type { Mapping } from './mapped-rows.ts'
 import type { FileFault, TableAbout, TableLimits, TableRow } from './table-cells.ts'
 
 /** Request to a thread that has a file. */
@@ -6,7 +7,7 @@ export type TableAsked =
   | { kind: 'piece'; piece: Uint8Array }
   | { kind: 'open'; sheet?: string; expected: readonly string[]; limits: TableLimits }
   | { kind: 'examine'; defaults: ConventionDefaults }
-  | { kind: 'begin'; after: number }
+  | { kind: 'begin'; after: number; mapping?: Mapping }
   | { kind: 'next' }
 
 /** Format of the file, and the start of its table. */
@@ -24,10 +25,13 @@ export interface ExaminedTable {
   conventions: Convention[]
 }
 
+/** Rows as they stand, or `MappedRow`s as JSON: reading it takes less time than copying so many objects. */
+export type TablePage = { rows: TableRow[]; isLast: boolean } | { mapped: string; isLast: boolean }
+
 export type TableAnswer =
   | { opened: OpenedTable }
   | { examined: ExaminedTable }
-  | { rows: TableRow[]; isLast: boolean }
+  | TablePage
   | { fault: Pick<FileFault, 'code' | 'message'> }
   | { begun: true }
 

@@ -2,9 +2,18 @@ import { parentPort } from 'node:worker_threads'
 import { ConventionFinder, type ConventionDefaults } from './conventions.ts'
 import { csvFormOf, readCsv } from './csv-reader.ts'
 import { findHeader, HEADER_ROWS, isFootnote, nameKey } from './find-header.ts'
+import { mappedRow, type Mapping } from './mapped-rows.ts'
 import { FileFault, type TableAbout, type TableLimits, type TableRow } from './table-cells.ts'
-import { type ExaminedTable, PAGE_ROWS, type OpenedTable, type TableAnswer, type TableAsked } from './table-request.ts'
+import {
+  type ExaminedTable,
+  PAGE_ROWS,
+  type OpenedTable,
+  type TableAnswer,
+  type TableAsked,
+  type TablePage,
+} from './table-request.ts'
 import { XlsxReader } from './xlsx-reader.ts'
+import { ZonedTime } from './zoned-time.ts'
 
 type Rows = () => AsyncIterable<TableRow> | Iterable<TableRow>
 
@@ -14,6 +23,7 @@ class WorkedTable {
   private source: Rows = () => []
   private header = { row: 0, columns: [] as string[] }
   private reading: AsyncGenerator<TableRow> | undefined
+  private mapping: (Mapping & { zone: ZonedTime }) | undefined
 
   add(piece: Uint8Array): void {
     this.pieces.push(piece)
@@ -39,12 +49,20 @@ class WorkedTable {
     return { rows, conventions: finder.end(this.header.columns.length, defaults) }
   }
 
-  async begin(after: number): Promise<void> {
+  async begin({ after, mapping }: Extract<TableAsked, { kind: 'begin' }>): Promise<void> {
     await this.reading?.return(undefined)
     this.reading = this.below(after)
+    this.mapping = mapping && { ...mapping, zone: new ZonedTime(mapping.timeZone) }
   }
 
-  async next(): Promise<{ rows: TableRow[]; isLast: boolean }> {
+  async next(): Promise<TablePage> {
+    const { rows, isLast } = await this.page()
+    const { mapping } = this
+    if (mapping === undefined) return { rows, isLast }
+    return { mapped: JSON.stringify(rows.map((row) => mappedRow(row, mapping.columns, mapping.zone))), isLast }
+  }
+
+  private async page(): Promise<{ rows: TableRow[]; isLast: boolean }> {
     const rows: TableRow[] = []
     while (rows.length < PAGE_ROWS) {
       const next = await this.reading?.next()
@@ -121,7 +139,7 @@ const answerOf = async (asked: Exclude<TableAsked, { kind: 'piece' }>): Promise<
     if (asked.kind === 'open') return { opened: await table.open(asked) }
     if (asked.kind === 'examine') return { examined: await table.examine(asked.defaults) }
     if (asked.kind === 'next') return await table.next()
-    await table.begin(asked.after)
+    await table.begin(asked)
     return { begun: true }
   } catch (error) {
     if (!(error instanceof FileFault)) throw error

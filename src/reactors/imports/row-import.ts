@@ -1,14 +1,12 @@
 import type { ImportError, ImportPage, ImportPlace, ImportRequested } from '../../features/imports/events.ts'
 import { type ImportReached, madeId } from '../../features/imports/views.ts'
-import { breathe } from '../../kernel/breath.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { idFrom, idSource } from '../../kit/commands/ids.ts'
+import type { MappedColumn, MappedRow } from '../../kit/formats/mapped-rows.ts'
 import type { OpenTable } from '../../kit/formats/open-table.ts'
-import type { TableRow } from '../../kit/formats/table-cells.ts'
-import { ZonedTime } from '../../kit/formats/zoned-time.ts'
 import type { JobRun } from '../../kit/jobs/attempt.ts'
 import { writeEach } from '../../kit/resource/bulk.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -16,7 +14,6 @@ import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { WouldWrite } from './dry-log.ts'
 import { keepPage } from './pages.ts'
 import type { RowWriter, RowWritten } from './row-written.ts'
-import { CellFault, type MappedColumn, valuesOf, withPlaces } from './understand-row.ts'
 
 export type RowImportServices = ResourceServices & { clock: Clock }
 
@@ -36,7 +33,6 @@ export class RowImport {
   private readonly caller: UserCaller
   private readonly columns: readonly MappedColumn[]
   private readonly writer: RowWriter
-  private readonly zone: ZonedTime
   /** Keys that rows of a dry run would have taken. */
   private readonly taken = new Set<unknown>()
 
@@ -52,13 +48,13 @@ export class RowImport {
     this.caller = caller
     this.columns = columns
     this.writer = writer
-    this.zone = new ZonedTime(run.asked.timeZone)
   }
 
   async all(table: OpenTable, begun: ImportReached): Promise<ImportReached> {
     let reached = begun
-    const { signal, progress } = this.run
-    for await (const rows of table.pages(begun.lastRow)) {
+    const { signal, progress, asked } = this.run
+    const mapping = { columns: this.columns, timeZone: asked.timeZone }
+    for await (const rows of table.mappedPages(mapping, begun.lastRow)) {
       if (signal.aborted) break
       reached = await this.page(rows, reached)
       await progress(reached.succeeded + reached.failed, reached)
@@ -66,14 +62,13 @@ export class RowImport {
     return reached
   }
 
-  private async page(rows: readonly TableRow[], reached: ImportReached): Promise<ImportReached> {
+  private async page(rows: readonly MappedRow[], reached: ImportReached): Promise<ImportReached> {
     const { id, asked } = this.run
     const errors: ImportError[] = []
     const items: Item[] = []
     for (const one of rows) {
-      const pause = breathe()
-      if (pause !== undefined) await pause
-      items.push(...this.itemOf(one, errors))
+      if ('values' in one) items.push(one)
+      else errors.push({ row: one.row, code: 'invalid', ...one.fault })
     }
     const { changed, places } = await this.write(items, errors)
     errors.sort((a, b) => a.row - b.row)
@@ -90,17 +85,6 @@ export class RowImport {
       succeeded: reached.succeeded + rows.length - errors.length,
       failed: reached.failed + errors.length,
       errors: [...reached.errors, ...errors].slice(0, ERRORS_MAX),
-    }
-  }
-
-  private itemOf({ row, cells }: TableRow, errors: ImportError[]): Item[] {
-    try {
-      const values = withPlaces(valuesOf(this.columns, cells, this.zone), this.columns)
-      return [{ row, values }]
-    } catch (error) {
-      if (!(error instanceof CellFault)) throw error
-      errors.push({ row, column: error.column, code: 'invalid', message: error.message })
-      return []
     }
   }
 

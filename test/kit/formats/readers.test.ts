@@ -6,6 +6,7 @@ import iconv from 'iconv-lite'
 import t from 'tap'
 import { parseMoment, parseNumber, understood } from '../../../src/kit/formats/cell-values.ts'
 import { csvFormOf, readCsv } from '../../../src/kit/formats/csv-reader.ts'
+import type { MappedRow } from '../../../src/kit/formats/mapped-rows.ts'
 import { type OpenTable, openTable, type OpenTableOptions } from '../../../src/kit/formats/open-table.ts'
 import { type Cell, shownCell, TABLE_LIMITS, type TableRow } from '../../../src/kit/formats/table-cells.ts'
 import { zipOf } from '../../support/zip-of.ts'
@@ -164,6 +165,23 @@ t.test('rows are read again from any row on', async (t) => {
   const rest: TableRow[] = []
   for await (const page of table.pages(1_500)) rest.push(...page)
   t.same([rest[0], rest.length], [{ row: 1_501, cells: ['v1499'] }, 501])
+})
+
+t.test('rows are understood as a mapping says, one fault a row', async (t) => {
+  const table = await opened(t, 'No,Lat,Lng,At\na,"1,5",20,24.12.2026 14:30\nb,much,20,\nc,,1e999,\nd,,,\n')
+  const convention = { decimal: ',', dateOrder: 'dmy' } as const
+  const columns = (['no', 'place.lat', 'place.lng', 'at'] as const).map((name, index) => {
+    const type = index === 0 ? 'text' : index === 3 ? 'datetime' : 'number'
+    return { index, name: table.columns[index], target: { name, rule: { type } as const }, convention }
+  })
+  const rows: MappedRow[] = []
+  for await (const page of table.mappedPages({ columns, timeZone: 'Europe/Warsaw' })) rows.push(...page)
+  t.same(rows, [
+    { row: 2, values: { no: 'a', place: { lat: 1.5, lng: 20 }, at: '2026-12-24T13:30:00.000Z' } },
+    { row: 3, fault: { column: 'Lat', message: '"much" must be a number' } },
+    { row: 4, fault: { column: 'Lng', message: '"1e999" must be a number' } },
+    { row: 5, values: { no: 'd' } },
+  ])
 })
 
 const sheetXml = (rows: string): string =>
