@@ -23,7 +23,7 @@ const packedChange = ({ table, scope, id, row, expiresAt }: RowChange): PackedCh
     table,
     scope,
     id,
-    row === null ? null : Buffer.from(pack(row)),
+    row === null ? null : pack(row),
     expiresAt === undefined ? 0 : Math.max(1, Math.floor(expiresAt)),
   ]
 }
