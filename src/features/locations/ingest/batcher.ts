@@ -55,7 +55,7 @@ const IDLE_KEPT = 1_000
  * durable. A refused append is retried for ever: nothing is acknowledged meanwhile, and queues fill to their bounds.
  */
 export class Batcher {
-  private readonly options: BatcherOptions
+  readonly options: BatcherOptions
   private readonly queues: PartitionQueue[]
   private readonly loads = new Map<string, OrganizationLoad>()
   private readonly due = new Set<PartitionQueue>()

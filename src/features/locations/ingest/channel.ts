@@ -1,8 +1,11 @@
 import type { Caller } from '../../../kernel/caller.ts'
 import { CLOSE, type Channel, type ChannelConnection, type ChannelSocket } from '../../../kit/http/channel.ts'
+import { countRepeats } from './build-batch.ts'
 import { readFrame, type Frame } from './frame.ts'
 import { FrameTicket } from './frame-ticket.ts'
+import { GatheredFrames } from './gathered-frames.ts'
 import type { PackedFrame } from './pack-points.ts'
+import type { PointColumns } from '../point-columns.ts'
 import type { PointStore } from './store.ts'
 
 /** Most unacknowledged frames of a sender, and their bytes: one window of tiny frames per beat for a gateway. */
@@ -12,32 +15,43 @@ export const FRAME_BYTES_MAX = 1024 * 1024
 /** Bounds for a peer that does not read: above the first acknowledgements wait, above the second it is closed. */
 const BUFFER_BYTES_LOW = 64 * 1024
 const BUFFER_BYTES_MAX = 8 * 1024 * 1024
+/** Gathered frames enter an append as one piece: an eighth of it leaves organizations their turns. */
+const GATHERED_SHARE = 8
 
 /** `/ingest`: points in, cumulative acknowledgements out, once they are durable. */
-export const ingestChannel = (store: PointStore): Channel => ({
-  path: '/ingest',
-  accepts: ['tracker', 'user', 'ingestKey'],
-  open: (socket, caller) => new IngestConnection(store, socket, caller),
-})
+export const ingestChannel = (store: PointStore): Channel => {
+  const gathered = new GatheredFrames(Math.ceil(store.batcher.options.limits.batchPointsMax / GATHERED_SHARE))
+  return {
+    path: '/ingest',
+    accepts: ['tracker', 'user', 'ingestKey'],
+    open: (socket, caller) => new IngestConnection(store, gathered, socket, caller),
+  }
+}
 
 class IngestConnection implements ChannelConnection {
   private readonly store: PointStore
+  private readonly gathered: GatheredFrames
   private readonly socket: ChannelSocket
   private caller: Caller
   private lastSeq = 0
   private ackedSeq = 0
-  /** Unacknowledged frames in order of arrival, from `first` on. */
-  private frames: FrameTicket[] = []
+  /** Those of unacknowledged frames in order of arrival, from `first` on. */
+  private tickets: FrameTicket[] = []
   private first = 0
+  /** Unacknowledged. */
+  private frames = 0
   private bytes = 0
+  /** Of the gathered frames: the last one. */
+  private gathering: FrameTicket | undefined
   /** Frames that wait until the previous one knows its trackers. */
   private held: { ticket: FrameTicket; frame: Frame }[] = []
   private isResolving = false
   private isAckDue = false
   isOver = false
 
-  constructor(store: PointStore, socket: ChannelSocket, caller: Caller) {
+  constructor(store: PointStore, gathered: GatheredFrames, socket: ChannelSocket, caller: Caller) {
     this.store = store
+    this.gathered = gathered
     this.socket = socket
     this.caller = caller
     socket.send(`{"type":"ready","window":${WINDOW_FRAMES},"windowBytes":${WINDOW_BYTES}}`)
@@ -49,14 +63,17 @@ class IngestConnection implements ChannelConnection {
     // Frames that wait for another's trackers are packed when it is their turn.
     const scanned = isBinary || this.isResolving ? undefined : this.store.scan(this.caller, new Uint8Array(data))
     if (scanned !== undefined) {
-      const ticket = this.admit(scanned.seq === 0 ? undefined : scanned.seq, data.byteLength)
-      if (ticket !== undefined) this.send(ticket, scanned.frame)
+      const seq = this.admit(scanned.seq === 0 ? undefined : scanned.seq, data.byteLength)
+      if (seq > 0) this.takePacked(seq, data.byteLength, scanned.frame)
       return
     }
     const frame = readFrame(data, isBinary)
     if ('close' in frame) return this.end(frame.close, frame.reason)
-    const ticket = this.admit(frame.seq, data.byteLength)
-    if (ticket === undefined) return
+    const seq = this.admit(frame.seq, data.byteLength)
+    if (seq === 0) return
+    if (!this.isResolving && frame.fault === undefined)
+      return this.takePacked(seq, data.byteLength, this.store.pack(this.caller, frame.content))
+    const ticket = this.ticketOf(seq, data.byteLength)
     if (!this.isResolving) this.take(ticket, frame)
     else if (this.hold(ticket)) this.held.push({ ticket, frame: detached(frame) })
   }
@@ -76,23 +93,47 @@ class IngestConnection implements ChannelConnection {
 
   frameIsDurable(ticket: FrameTicket): void {
     // All frames that one append made durable are acknowledged together.
-    if (this.isAckDue || this.isOver || this.frames[this.first] !== ticket) return
+    if (this.isAckDue || this.isOver || this.tickets[this.first] !== ticket) return
     this.isAckDue = true
     queueMicrotask(() => this.acknowledge())
   }
 
-  /** Admits a frame to the window; undefined if that ended the connection. */
-  private admit(asked: number | undefined, bytes: number): FrameTicket | undefined {
+  /** Admits a frame to the window; its number, or 0 if that ended the connection. */
+  private admit(asked: number | undefined, bytes: number): number {
     const seq = asked ?? this.lastSeq + 1
-    if (seq <= this.lastSeq) return this.end(CLOSE.badMessage, 'seq does not rise')
+    if (seq <= this.lastSeq) this.end(CLOSE.badMessage, 'seq does not rise')
+    else if (this.frames >= WINDOW_FRAMES || (this.bytes > 0 && this.bytes + bytes > WINDOW_BYTES))
+      this.end(CLOSE.tooFast, 'more is unacknowledged than the window allows')
+    if (this.isOver) return 0
     this.lastSeq = seq
-    if (this.frames.length - this.first >= WINDOW_FRAMES || (this.bytes > 0 && this.bytes + bytes > WINDOW_BYTES)) {
-      return this.end(CLOSE.tooFast, 'more is unacknowledged than the window allows')
-    }
-    const ticket = new FrameTicket(this, seq, bytes, this.store.count)
-    this.frames.push(ticket)
+    this.frames++
     this.bytes += bytes
+    return seq
+  }
+
+  /** For a frame that follows all earlier ones by itself. */
+  private ticketOf(seq: number, bytes: number): FrameTicket {
+    this.gathered.flushOf(this)
+    const ticket = new FrameTicket(this, seq, bytes, this.store.count)
+    this.tickets.push(ticket)
     return ticket
+  }
+
+  private takePacked(seq: number, bytes: number, packed: PackedFrame): void {
+    if (!this.gathered.takes(packed)) return this.send(this.ticketOf(seq, bytes), packed)
+    const { count } = packed.columns
+    this.gathered.makeRoom(this, count)
+    if (this.isOver) return
+    if (this.gathering === undefined) this.gathering = this.ticketOf(seq, bytes)
+    else this.gathering.include(seq, bytes)
+    this.gathering.judgedGood(count, count === 1 ? 0 : countRepeats(packed.columns))
+    this.gathered.add(this, packed)
+  }
+
+  submitGathered(columns: PointColumns): void {
+    const ticket = this.gathering as FrameTicket
+    this.gathering = undefined
+    if (!this.store.batcher.submit(this.caller.organizationId, columns, 0, ticket, false)) this.endFull()
   }
 
   private take(ticket: FrameTicket, frame: Frame): void {
@@ -166,13 +207,14 @@ class IngestConnection implements ChannelConnection {
   private acknowledge(): void {
     this.isAckDue = false
     if (this.isOver || this.socket.bufferedBytes() > BUFFER_BYTES_LOW) return
-    while (this.first < this.frames.length && this.frames[this.first].isDurable) {
-      const { seq, bytes } = this.frames[this.first++]
+    while (this.first < this.tickets.length && this.tickets[this.first].isDurable) {
+      const { seq, frames, bytes } = this.tickets[this.first++]
+      this.frames -= frames
       this.bytes -= bytes
       this.ackedSeq = seq
     }
     if (this.first === 0) return
-    this.frames = this.first === this.frames.length ? [] : this.frames.slice(this.first)
+    this.tickets = this.first === this.tickets.length ? [] : this.tickets.slice(this.first)
     this.first = 0
     this.socket.send(`{"type":"ack","seq":${this.ackedSeq}}`)
   }

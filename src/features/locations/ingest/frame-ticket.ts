@@ -9,16 +9,31 @@ export interface FrameOwner {
   frameIsDurable(ticket: FrameTicket): void
 }
 
-/** A frame in progress. */
+/** A frame in progress, or several that came together. */
 export class FrameTicket extends Receipt {
   isDurable = false
-  readonly seq: number
+  frames = 1
+  /** Of its last frame. */
+  seq: number
   private readonly connection: FrameOwner
 
   constructor(connection: FrameOwner, seq: number, bytes: number, count: CountPoints) {
     super(bytes, count)
     this.connection = connection
     this.seq = seq
+  }
+
+  /** Adds the next frame; only before its points are submitted. */
+  include(seq: number, bytes: number): void {
+    this.frames++
+    this.seq = seq
+    this.bytes += bytes
+  }
+
+  /** Adds points of a frame that are all good. */
+  judgedGood(points: number, duplicates: number): void {
+    this.accepted += points - duplicates
+    this.duplicates += duplicates
   }
 
   override judged(frame: PackedFrame, duplicates: number): void {

@@ -15,7 +15,7 @@ export abstract class Receipt implements Ticket {
   duplicates = 0
   rejected: readonly Rejected[] = NONE
   /** Bytes counted while its trackers are looked up. */
-  readonly bytes: number
+  bytes: number
   private readonly count: CountPoints
   /** Outstanding conditions: the log, and the promises of `notBefore`. */
   private awaited = 1

@@ -171,6 +171,7 @@ test('a full queue closes sockets with 4429 and answers HTTP 503, and others are
   client.send(many(100))
   t.equal(client.over, undefined)
   client.send(fix(1))
+  await client.until(() => client.over !== undefined)
   t.match(client.over, { code: 4429 })
   t.match(await bulk([fix(1)]), { status: 503, body: { code: 'overloaded' }, headers: { 'retry-after': '2' } })
   const other = connect(ingestKey(FLOOD))

@@ -215,6 +215,88 @@ test('a frame over several partitions is acknowledged when the last of them is d
   await client.until(() => client.acked === 1)
 })
 
+test('small frames that come together are submitted together, in the order they came, whoever else sends and whatever is between', async (t) => {
+  const { connect, batcher, logged, counts, trackers, refusing } = await open(t, { partitions: 1 })
+  for (let i = 0; i < 3; i++) trackers.add(ORG, `own-${i}`)
+  let submits = 0
+  const { submit } = batcher
+  batcher.submit = (...args) => {
+    submits++
+    return submit.apply(batcher, args)
+  }
+  const clients = Array.from({ length: 3 }, () => connect(ingestKey(ORG)))
+  const sent = clients.map(() => [] as number[])
+  const random = seeded(7)
+  const START = Date.now() - 1_000_000
+  const point = (own: number, more: object = {}) => {
+    const recordedAt = START + sent[own].length
+    sent[own].push(recordedAt)
+    return fix({ externalId: `own-${own}`, recordedAt, ...more })
+  }
+  let bad = 0
+  for (let frame = 0; frame < 900; frame++) {
+    const own = Math.floor(frame / 100) % 3
+    const kind = frame % 100 < 80 ? 0 : Math.floor(random() * 7)
+    if (kind === 1) clients[own].send(Array.from({ length: 40 }, () => point(own)))
+    else if (kind === 2) clients[own].send([])
+    else if (kind === 3) clients[own].send([fix({ externalId: 'nobody' }), point(own)])
+    else if (kind === 4) clients[own].sendBinary(writeBinaryFrame(0, [point(own)]))
+    else if (kind === 5) clients[own].send({ type: 'points', points: [fix()], extra: 1 })
+    else if (kind === 6) clients[own].send(point(own, { attributes: { a: 'b' } }))
+    else clients[own].send({ type: 'points', points: [point(own), point(own)] })
+    if (kind === 3 || kind === 5) bad++
+  }
+  t.equal(refusing.appends.length, 0, 'all of it came before the loop turned')
+  for (const client of clients) await client.until(() => client.acked === 300)
+  const points = pointsOf((await logged()).flat())
+  for (const [own, times] of sent.entries()) {
+    const { trackerId } = trackers.trackers.get(`${ORG} own-${own}`) as { trackerId: string }
+    t.same(
+      points.filter((one) => one.trackerId === trackerId).map(({ recordedAt }) => recordedAt),
+      times,
+    )
+  }
+  t.same(counts, { accepted: sent.flat().length, duplicate: 0, rejected: bad })
+  t.equal(clients.flatMap(({ rejected }) => rejected).length, bad)
+  t.ok(submits < 250, `${submits} for 900 frames`)
+  for (const { messages } of clients)
+    for (const [at, { type, seq = 0 }] of messages.entries())
+      if (type === 'reject')
+        t.notOk(
+          messages.slice(0, at).some((one) => one.type === 'ack' && (one.seq as number) >= seq),
+          'a reject comes before its acknowledgement',
+        )
+})
+
+test('frames of one turn count by themselves against the window, and repeat points by themselves', async (t) => {
+  const { client, counts, logged } = await open(t)
+  const point = fix()
+  client.send([point, point, fix()])
+  client.send([point])
+  client.send([fix({ externalId: 'bus-2' }), fix({ externalId: 'bus-2' })])
+  await client.until(() => client.acked === 3)
+  t.same(counts, { accepted: 5, duplicate: 1, rejected: 0 })
+  t.equal(pointsOf((await logged()).flat()).length, 4)
+  for (let round = 0; round < 3; round++) {
+    for (let frame = 0; frame < WINDOW_FRAMES; frame++) client.send(fix())
+    t.equal(client.over, undefined)
+    await client.until(() => client.acked === 3 + (round + 1) * WINDOW_FRAMES)
+  }
+})
+
+test('frames of a turn in which their connection ends, or the queue is full, are stored or not acknowledged', async (t) => {
+  const { client, connect, logged } = await open(t, { limits: { organizationPointsMax: 100 } })
+  for (let frame = 0; frame < 50; frame++) client.send(fix())
+  client.send('nothing')
+  t.match(client.over, { code: 4400 })
+  await until('what came before is stored', async () => pointsOf((await logged()).flat()).length === 50)
+  const full = connect(ingestKey(ORG))
+  for (let frame = 0; frame < 101; frame++) full.send(fix())
+  await full.until(() => full.over !== undefined)
+  t.match(full.over, { code: 4429, reason: /queue is full/ })
+  t.equal(full.acked, 0)
+})
+
 test('a peer that does not read gets its acknowledgement when its buffer has emptied', async (t) => {
   const { client, refusing } = await open(t)
   client.buffered = 1_000_000
