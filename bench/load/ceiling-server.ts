@@ -24,7 +24,7 @@ App()
         request.getHeader('sec-websocket-extensions'),
         context,
       ),
-    open: (socket) => void socket.send('{"type":"ready","window":64,"windowBytes":16777216}'),
+    open: (socket) => void socket.send('{"type":"ready","window":4096,"windowBytes":16777216}'),
     message: (socket, message) => {
       const data = socket.getUserData()
       const frame = JSON.parse(Buffer.from(message).toString()) as { points: unknown[] }

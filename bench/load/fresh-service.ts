@@ -76,9 +76,10 @@ export const onFreshService = async (
   fences: number,
   run: (prepared: Prepared) => Promise<void>,
   flags: readonly string[] = [],
+  entry?: string,
 ): Promise<void> => {
   const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
-  const service = await startService(data, ['--geofence-positions-max', '100000000', ...flags])
+  const service = await startService(data, ['--geofence-positions-max', '100000000', ...flags], 0, entry)
   try {
     const { token } = await signUp(service, 'Load')
     const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })

@@ -12,6 +12,8 @@ export interface LoadPlan {
   connections: number
   window: number
   framePoints: number
+  /** All frames that the window allows are written at once; otherwise each by itself. */
+  together?: boolean
   fleet: Fleet
   /** Points name their tracker by externalId; otherwise each connection is a tracker. */
   named: boolean
@@ -75,7 +77,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
       acknowledged += plan.framePoints
       ackMs.add(now - sentAt)
     }
-    if (plan.pointsPerSecond === undefined) fill(line)
+    if (plan.pointsPerSecond === undefined) fill(line, plan.together)
   }
   const lines = await Promise.all(
     Array.from({ length: plan.connections }, (_, index) => openLine(plan, index, date, onAck, closed)),
@@ -85,7 +87,9 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   })
   const startedMs = performance.now()
   const stop =
-    plan.pointsPerSecond === undefined ? startFull(lines) : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
+    plan.pointsPerSecond === undefined
+      ? startFull(lines, plan.together)
+      : startPaced(lines, plan.pointsPerSecond / plan.framePoints)
   await new Promise((resume) => setTimeout(resume, plan.warmupMs))
   measuring = true
   const begun = performance.now()
@@ -164,7 +168,9 @@ const lapsOf = (plan: LoadPlan, index: number, date: string): FrameTemplate[][] 
   })
 }
 
-const sendOne = (line: Line): void => {
+const sendOne = (line: Line): void => line.socket.write(nextFrame(line))
+
+const nextFrame = (line: Line): Buffer => {
   const lap = line.laps[line.next % line.laps.length]
   const frame = lap[Math.floor(line.next / line.laps.length) % lap.length]
   line.next++
@@ -172,15 +178,19 @@ const sendOne = (line: Line): void => {
   line.time = Math.max(Date.now(), line.time + 1)
   setTime(frame, line.time % DAY_MS)
   line.sentAt.push(performance.now())
-  line.socket.write(Buffer.from(frame.bytes)) // the template is written to again before the socket may have sent it
+  return Buffer.from(frame.bytes) // the template is written to again before the socket may have sent it
 }
 
-const fill = (line: Line): void => {
-  while (line.sent - line.acknowledged < line.window) sendOne(line)
+const fill = (line: Line, together = false): void => {
+  const frames: Buffer[] = []
+  while (line.sent - line.acknowledged < line.window)
+    if (together) frames.push(nextFrame(line))
+    else sendOne(line)
+  if (frames.length > 0) line.socket.write(Buffer.concat(frames))
 }
 
-const startFull = (lines: Line[]): (() => void) => {
-  for (const line of lines) fill(line)
+const startFull = (lines: Line[], together?: boolean): (() => void) => {
+  for (const line of lines) fill(line, together)
   return () => {
     for (const line of lines) line.window = 0
   }
