@@ -39,14 +39,14 @@ export class PointBlock {
   add(batch: PointBatch, epoch: number, revision: number): void {
     const from = this.rows
     this.makeRoom(from + batch.count)
-    this.lat.set(batch.lat.subarray(0, batch.count), from)
-    this.lng.set(batch.lng.subarray(0, batch.count), from)
-    this.flags.set(batch.flags.subarray(0, batch.count), from)
-    this.accuracy.set(batch.accuracy.subarray(0, batch.count), from)
-    this.altitude.set(batch.altitude.subarray(0, batch.count), from)
-    this.speed.set(batch.speed.subarray(0, batch.count), from)
-    this.heading.set(batch.heading.subarray(0, batch.count), from)
-    this.battery.set(batch.battery.subarray(0, batch.count), from)
+    this.lat.set(first(batch.lat, batch.count), from)
+    this.lng.set(first(batch.lng, batch.count), from)
+    this.flags.set(first(batch.flags, batch.count), from)
+    this.accuracy.set(first(batch.accuracy, batch.count), from)
+    this.altitude.set(first(batch.altitude, batch.count), from)
+    this.speed.set(first(batch.speed, batch.count), from)
+    this.heading.set(first(batch.heading, batch.count), from)
+    this.battery.set(first(batch.battery, batch.count), from)
     this.addTimes(batch, from)
     this.addIdentities(batch, from)
     this.version.fill(versionOf(epoch, revision, false), from, from + batch.count)
@@ -123,6 +123,9 @@ export class PointBlock {
     this.version = grown(this.version, new BigUint64Array(capacity))
   }
 }
+
+const first = <A extends Int32Array | Uint16Array | Uint8Array>(column: A, count: number): A =>
+  column.length === count ? column : (column.subarray(0, count) as A)
 
 const grown = <A extends { set(from: A): void }>(from: A, to: A): A => {
   to.set(from)

@@ -40,6 +40,26 @@ export const encodedBytes = (batch: PointBatch): number => {
   ).end
 }
 
+/** Memory to write a batch into, as arrays of each width. */
+const roomOf = (bytes: number) => {
+  const buffer = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
+  return {
+    buffer,
+    f64: new Float64Array(buffer),
+    u32: new Uint32Array(buffer, 0, bytes >> 2),
+    i32: new Int32Array(buffer, 0, bytes >> 2),
+    u16: new Uint16Array(buffer, 0, bytes >> 1),
+    u8: new Uint8Array(buffer, 0, bytes),
+  }
+}
+
+/** Small batches are written here and copied: an array for each column of each would take longer than its points. */
+const SMALL_BYTES = 4_096
+const small = roomOf(SMALL_BYTES)
+
+const first = <A extends Int32Array | Float64Array | Uint16Array | Uint8Array>(column: A, count: number): A =>
+  column.length === count ? column : (column.subarray(0, count) as A)
+
 /** @throws Error if the batch is not sorted by tracker, or an id is no UUID: a fault of its builder. */
 export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   const { count, trackers } = batch
@@ -48,41 +68,38 @@ export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   const { earliest, wide } = timesOf(batch.recordedAt, count)
   const attributes = (columns & HAS_ATTRIBUTES) !== 0 ? encodeAttributes(batch) : undefined
   const layout = layoutOf(count, columns, wide, trackers.length, organizations.size, attributes?.length ?? 0)
-  const buffer = new ArrayBuffer(layout.end)
-  const bytes = new Uint8Array(buffer)
-  const header = new Uint32Array(buffer, 0, 8)
-  header.set([
-    MAGIC,
-    0,
-    count,
-    columns | (wide ? WIDE_TIMES : 0),
-    trackers.length,
-    organizations.size,
-    attributes?.length ?? 0,
-    0,
-  ])
-  new Float64Array(buffer, 32, 2).set([batch.loggedAt, earliest])
+  const isSmall = layout.end <= SMALL_BYTES
+  const room = isSmall ? small : roomOf(layout.end)
+  const { f64, u32, i32, u16, u8 } = room
+  if (isSmall) u8.fill(0, 0, layout.end)
+  u32[0] = MAGIC
+  u32[2] = count
+  u32[3] = columns | (wide ? WIDE_TIMES : 0)
+  u32[4] = trackers.length
+  u32[5] = organizations.size
+  u32[6] = attributes?.length ?? 0
+  f64[4] = batch.loggedAt
+  f64[5] = earliest
 
-  if (wide) new Float64Array(buffer, layout.times, count).set(batch.recordedAt.subarray(0, count))
-  else writeDistances(new Uint32Array(buffer, layout.times, count), batch.recordedAt, earliest)
-  new Int32Array(buffer, layout.lat, count).set(batch.lat.subarray(0, count))
-  new Int32Array(buffer, layout.lng, count).set(batch.lng.subarray(0, count))
-  if (columns & HAS_ACCURACY) new Int32Array(buffer, layout.accuracy, count).set(batch.accuracy.subarray(0, count))
-  if (columns & HAS_ALTITUDE) new Int32Array(buffer, layout.altitude, count).set(batch.altitude.subarray(0, count))
-  if (columns & HAS_SPEED) new Int32Array(buffer, layout.speed, count).set(batch.speed.subarray(0, count))
-  writeRuns(new Uint32Array(buffer, layout.runs, trackers.length), batch.tracker, count)
-  new Uint16Array(buffer, layout.flags, count).set(batch.flags.subarray(0, count))
-  if (columns & HAS_HEADING) new Uint16Array(buffer, layout.heading, count).set(batch.heading.subarray(0, count))
-  if (columns & HAS_BATTERY) bytes.set(batch.battery.subarray(0, count), layout.battery)
-  const organizationOf = new Uint16Array(buffer, layout.organizationOf, trackers.length)
+  if (wide) f64.set(first(batch.recordedAt, count), layout.times / 8)
+  else writeDistances(u32, layout.times / 4, batch, earliest)
+  i32.set(first(batch.lat, count), layout.lat / 4)
+  i32.set(first(batch.lng, count), layout.lng / 4)
+  if (columns & HAS_ACCURACY) i32.set(first(batch.accuracy, count), layout.accuracy / 4)
+  if (columns & HAS_ALTITUDE) i32.set(first(batch.altitude, count), layout.altitude / 4)
+  if (columns & HAS_SPEED) i32.set(first(batch.speed, count), layout.speed / 4)
+  writeRuns(u32, layout.runs / 4, batch)
+  u16.set(first(batch.flags, count), layout.flags / 2)
+  if (columns & HAS_HEADING) u16.set(first(batch.heading, count), layout.heading / 2)
+  if (columns & HAS_BATTERY) u8.set(first(batch.battery, count), layout.battery)
   for (let i = 0; i < trackers.length; i++) {
-    organizationOf[i] = organizations.get(trackers[i].organizationId) as number
-    writeUuid(trackers[i].trackerId, bytes, layout.trackers + i * 16)
+    u16[layout.organizationOf / 2 + i] = organizations.get(trackers[i].organizationId) as number
+    writeUuid(trackers[i].trackerId, u8, layout.trackers + i * 16)
   }
-  for (const [organizationId, i] of organizations) writeUuid(organizationId, bytes, layout.organizations + i * 16)
-  if (attributes !== undefined) bytes.set(attributes, layout.attributes)
-  header[1] = checksum(buffer)
-  return bytes
+  for (const [organizationId, i] of organizations) writeUuid(organizationId, u8, layout.organizations + i * 16)
+  if (attributes !== undefined) u8.set(attributes, layout.attributes)
+  u32[1] = checksum(room.buffer, 0, layout.end)
+  return isSmall ? u8.slice(0, layout.end) : u8
 }
 
 /** Columns are views on the bytes if these are aligned. @throws Error if the bytes are no whole, intact batch. */
@@ -157,8 +174,8 @@ const timesOf = (recordedAt: Float64Array, count: number): { earliest: number; w
   return { earliest, wide: latest - earliest > 0xffff_ffff }
 }
 
-const writeDistances = (distances: Uint32Array, recordedAt: Float64Array, earliest: number): void => {
-  for (let i = 0; i < distances.length; i++) distances[i] = recordedAt[i] - earliest
+const writeDistances = (u32: Uint32Array, from: number, { recordedAt, count }: PointBatch, earliest: number): void => {
+  for (let i = 0; i < count; i++) u32[from + i] = recordedAt[i] - earliest
 }
 
 const readDistances = (distances: Uint32Array, earliest: number): Float64Array => {
@@ -167,12 +184,12 @@ const readDistances = (distances: Uint32Array, earliest: number): Float64Array =
   return recordedAt
 }
 
-const writeRuns = (runs: Uint32Array, tracker: Uint16Array, count: number): void => {
+const writeRuns = (u32: Uint32Array, from: number, { tracker, count, trackers }: PointBatch): void => {
   let last = 0
   for (let i = 0; i < count; i++) {
     const at = tracker[i]
-    if (at < last || at >= runs.length) throw new Error('a batch of points is not sorted by tracker')
-    runs[at]++
+    if (at < last || at >= trackers.length) throw new Error('a batch of points is not sorted by tracker')
+    u32[from + at]++
     last = at
   }
 }

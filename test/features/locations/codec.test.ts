@@ -100,6 +100,18 @@ test('an empty batch is one, and a batch that is not sorted by tracker is refuse
   t.throws(() => encodePointBatch(batch), /not sorted/)
 })
 
+test('what was encoded before, or refused half-way, leaves nothing in the bytes of a batch', async (t) => {
+  const batch = makeBatch(3, { trackers: 2, plain: true })
+  const bytes = encodePointBatch(batch)
+  const kept = bytes.slice()
+  encodePointBatch(makeBatch(4, { trackers: 8 }))
+  const unsorted = makeBatch(2, { trackers: 3 })
+  unsorted.tracker.reverse()
+  t.throws(() => encodePointBatch(unsorted), /not sorted/)
+  t.same(bytes, kept)
+  t.same(encodePointBatch(batch), kept)
+})
+
 test('an event of a location stream becomes its entry; an unknown type is an error', async (t) => {
   const event = { id: 'e', isJson: true, metadata: {}, stream: 'locations-3', revision: 5, position: 99, loggedAt: 1 }
   const batch = makeBatch(5)
