@@ -51,7 +51,7 @@ class LmdbEventLog implements EventLog {
     })
   }
 
-  async append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended> {
+  append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended> {
     return this.writer.append(stream, events, expected)
   }
 

@@ -57,18 +57,10 @@ export class LogWriter {
   }
 
   append(stream: string, events: readonly NewEvent[], expected: ExpectedRevision): Promise<Appended> {
-    let dataBytes = 0
-    for (const event of events) dataBytes += event.data.byteLength
-    if (dataBytes > APPEND_BYTES_MAX) {
-      throw new Failure('too_large', {
-        message: `One append takes at most ${APPEND_BYTES_MAX} bytes of event data, not ${dataBytes}.`,
-      })
-    }
-    if (events.length === 0) throw new Error(`An append to ${stream} needs an event.`)
-    const prepared = events.map(prepareEvent)
-    let bytes = 0
-    for (const event of prepared) bytes += event.frameBytes
     return new Promise((resolve, reject) => {
+      const prepared = preparedEvents(stream, events) // what it throws rejects the promise
+      let bytes = 0
+      for (const event of prepared) bytes += event.frameBytes
       this.add({ kind: 'append', stream, events: prepared, expected, bytes, resolve, reject }, bytes)
     })
   }
@@ -240,6 +232,19 @@ export class LogWriter {
       else if (batch.sweep(stream, SWEEP_EVENTS_MAX)) return
     }
   }
+}
+
+/** @throws Error for no events, Failure too_large. */
+const preparedEvents = (stream: string, events: readonly NewEvent[]): PreparedEvent[] => {
+  let dataBytes = 0
+  for (const event of events) dataBytes += event.data.byteLength
+  if (dataBytes > APPEND_BYTES_MAX) {
+    throw new Failure('too_large', {
+      message: `One append takes at most ${APPEND_BYTES_MAX} bytes of event data, not ${dataBytes}.`,
+    })
+  }
+  if (events.length === 0) throw new Error(`An append to ${stream} needs an event.`)
+  return events.map(prepareEvent)
 }
 
 const fenceOff = (written: boolean): void => {
