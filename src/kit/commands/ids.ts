@@ -9,10 +9,21 @@ const NAMESPACE_BYTES = Buffer.from(NAMESPACE.replaceAll('-', ''), 'hex')
 
 /** A UUIDv5 (RFC 9562, 5.5) derived from its parts. By hand: the hot path makes one for each delivery or transition. */
 export const idFrom = (...parts: (string | number)[]): string => {
-  const hex = hash('sha1', Buffer.concat([NAMESPACE_BYTES, Buffer.from(parts.join('|'))]), 'hex')
+  const hex = hash('sha1', named(parts.join('|')), 'hex')
   const variant = ((Number.parseInt(hex[16], 16) & 0x3) | 0x8).toString(16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
+
+const NAMED = Buffer.alloc(1_024)
+NAMED.set(NAMESPACE_BYTES)
+/** Characters that fit behind the namespace, in UTF-8. */
+const NAMED_LENGTH_MAX = (NAMED.length - NAMESPACE_BYTES.length) / 3
+
+/** The namespace and the name behind it; valid until the next call. */
+const named = (name: string): Buffer =>
+  name.length <= NAMED_LENGTH_MAX
+    ? NAMED.subarray(0, NAMESPACE_BYTES.length + NAMED.write(name, NAMESPACE_BYTES.length))
+    : Buffer.concat([NAMESPACE_BYTES, Buffer.from(name)])
 
 /** Whether an id has the form of derived ids. */
 export const isDerived = (id: string): boolean => id[14] === '5'
