@@ -75,7 +75,7 @@ export const handleCommand = async <State, Command extends object>(
     while (eventIds.length < facts.length) eventIds.push(ids.next())
     const after = facts.reduce(decider.evolve, state)
     await take?.(after, state, version)
-    if (isOneOfMany === true) await breathe()
+    // No break before the append: until then, another command may take the values away.
     const wrote = await appendFacts(log, stream, facts, eventIds, version, metadata)
     if (isOneOfMany === true) await breathe()
     if (wrote === undefined) continue
