@@ -1,55 +1,11 @@
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { test, type Test } from 'tap'
-import { folderOf } from '../support/folder-of.ts'
-import { seeded } from '../support/random.ts'
+import { test } from 'tap'
 import { openSocket } from '../support/open-socket.ts'
-import { ask, call, type Json, signUp, startService, until } from '../support/service.ts'
+import { HUB, near, openRoutingWorld, PASSWORD } from '../support/routing-world.ts'
+import { ask, type Json, until } from '../support/service.ts'
 import { openReceiver } from '../support/webhook-receiver.ts'
 
-const HUB = { lat: 52.2, lng: 21 }
-const PASSWORD = 'Correct-horse-8-battery'
-
-const open = async (t: Test, flags: string[] = []) => {
-  const service = await startService(folderOf(t), flags)
-  t.teardown(() => service.kill())
-  const { token, hubId } = await signUp(service)
-  const send = (method: string, path: string, body?: Json, as = token) =>
-    call(service, method, path, { token: as, body })
-  const make = async (path: string, body: Json): Promise<Json> =>
-    (await ask(service, 'POST', path, { token, body })).data
-  const get = async (path: string): Promise<Json> => (await ask(service, 'GET', path, { token })).data
-  const roles = await get('/roles')
-  const roleId = roles.find(({ key }: Json) => key === 'fieldUser')._id
-  const person = async (name: string) => {
-    const email = `${name}.${process.pid}.${Math.floor(random() * 1e9)}@example.com`
-    const user = await make('/user', { name, email, password: PASSWORD, roleId, hubId: [hubId] })
-    const login = await ask(service, 'POST', '/auth/login', { body: { email, password: PASSWORD } })
-    return { id: user._id as string, token: login.token as string }
-  }
-  const flow = await make('/flow', { name: 'Round trip', steps: [{ id: 'one', name: 'One', components: [] }] })
-  const tasks = async (bodies: Json[]): Promise<string[]> => {
-    const ids: string[] = []
-    for (let from = 0; from < bodies.length; from += 500) {
-      const part = bodies.slice(from, from + 500).map((body) => ({ flowId: flow._id, hubId, title: 'Visit', ...body }))
-      const answer = await ask(service, 'POST', '/tasks/bulk', { token, body: { tasks: part } })
-      if (answer.data.rejected.length > 0) throw new Error(JSON.stringify(answer.data.rejected[0]))
-      ids.push(...answer.data.created)
-    }
-    return ids
-  }
-  const planned = async (id: string): Promise<Json> => {
-    await until('a plan', async () => (await get(`/routing-result/${id}`)).state !== 'planning')
-    return get(`/routing-result/${id}`)
-  }
-  return { service, token, hubId, send, make, get, person, tasks, planned }
-}
-
-const random = seeded(11)
-const near = () => ({ lat: HUB.lat + random() * 0.2, lng: HUB.lng + random() * 0.2 })
-
 test('vehicles that a planner does not see are nothing to them, without a hub too, and stay in plans that have them', async (t) => {
-  const { service, hubId, send, make, tasks } = await open(t)
+  const { service, hubId, send, make, tasks } = await openRoutingWorld(t)
   const permissions = ['view/task', 'edit/task', 'dispatch/task', 'view/routing', 'edit/routing']
   const roleId = (await make('/role', { name: 'Planner of routes', permissions }))._id
   const email = `limited.${process.pid}@example.com`
@@ -87,7 +43,7 @@ test('vehicles that a planner does not see are nothing to them, without a hub to
 
 test('a day is planned, dispatched, driven and compared', async (t) => {
   const receiver = await openReceiver(t)
-  const { service, token, hubId, send, make, get, person, tasks, planned } = await open(t)
+  const { service, token, hubId, send, make, get, person, tasks, planned } = await openRoutingWorld(t)
   const ada = await person('ada')
   for (const event of ['onRoutingResultFinished', 'onRoutingResultDispatched']) {
     const details = { url: receiver.url, headers: [] }
@@ -205,7 +161,7 @@ test('a day is planned, dispatched, driven and compared', async (t) => {
 })
 
 test('a plan from elsewhere is checked, changed and dispatched, and its tasks are in no other', async (t) => {
-  const { hubId, send, make, get, tasks } = await open(t)
+  const { hubId, send, make, get, tasks } = await openRoutingWorld(t)
   const vehicle = await make('/vehicle', { name: 'Van', hubId })
   const [one, two, three] = await tasks([near(), near(), near()])
   const visit = (taskId: string) => ({ taskId, arrivalAt: '2026-11-20T08:20:00Z', departureAt: '2026-11-20T08:30:00Z' })
@@ -251,7 +207,7 @@ test('a plan from elsewhere is checked, changed and dispatched, and its tasks ar
 })
 
 test('bad questions are answered with what is wrong, and a large one is stopped with its best plan', async (t) => {
-  const { hubId, send, make, tasks, planned, service, token } = await open(t)
+  const { hubId, send, make, tasks, planned, service, token } = await openRoutingWorld(t)
   const vehicles = await Promise.all(
     Array.from({ length: 10 }, (_, i) =>
       make('/vehicle', { name: `Van ${i}`, hubId, workingHours: { from: '00:00', to: '23:59' } }),
@@ -297,50 +253,4 @@ test('bad questions are answered with what is wrong, and a large one is stopped 
   await send('DELETE', `/routing-result/${first._id}`)
   const same = await planned((await send('POST', '/routing', small)).json.data._id)
   t.same(same.routes, first.routes, 'the same seed and steps make the same plan')
-})
-
-test('roads come from an OSRM server, block by block; one that fails or hangs fails the planning', async (t) => {
-  let answers: 'well' | 'errors' | 'never' = 'well'
-  let largest = 0
-  const osrm = createServer((request, response) => {
-    const url = new URL(request.url ?? '', 'http://osrm')
-    const [, places] = /^\/osrm\/table\/v1\/driving\/(.+)$/.exec(url.pathname) ?? []
-    const count = places.split(';').length
-    largest = Math.max(largest, count)
-    if (answers === 'errors') return void response.writeHead(500).end('no')
-    if (answers === 'never') return
-    table(response, url, count)
-  })
-  const table = (response: ServerResponse, url: URL, count: number): void => {
-    if (count > 20) return void response.writeHead(400).end(JSON.stringify({ code: 'TooBig', message: 'Too many' }))
-    const indexes = (name: string) => url.searchParams.get(name)?.split(';').map(Number) ?? [...Array(count).keys()]
-    const rows = indexes('sources').map((from) => indexes('destinations').map((to) => (from === to ? 0 : 1_000)))
-    response.end(
-      JSON.stringify({ code: 'Ok', distances: rows, durations: rows.map((row) => row.map((one) => one / 10)) }),
-    )
-  }
-  await new Promise<void>((done) => osrm.listen(0, '127.0.0.1', done))
-  t.teardown(() => {
-    osrm.closeAllConnections()
-    osrm.close()
-  })
-  const { port } = osrm.address() as AddressInfo
-  const { hubId, send, make, tasks, planned } = await open(t, ['--osrm', `http://127.0.0.1:${port}/osrm`])
-  const vehicle = await make('/vehicle', { name: 'Van', hubId, speed: 1 })
-  const taskIds = await tasks(Array.from({ length: 30 }, near))
-  const question = { hubId, taskIds, vehicleIds: [vehicle._id], startAt: Date.now(), steps: 50 }
-  const result = await planned((await send('POST', '/routing', question)).json.data._id)
-  t.equal(result.state, 'planned', JSON.stringify(result))
-  t.ok(largest > 20)
-  t.equal(result.routes[0].distanceMeters, 31_000)
-  t.equal(result.routes[0].durationSeconds, 3_100, 'driving times do not follow from the speed')
-  await send('DELETE', `/routing-result/${result._id}`)
-  answers = 'errors'
-  const failed = await planned((await send('POST', '/routing', question)).json.data._id)
-  t.equal(failed.state, 'failed')
-  t.match(failed.error.message, /OSRM server answered 500/)
-  answers = 'never'
-  const givenUp = await planned((await send('POST', '/routing', question)).json.data._id)
-  t.equal(givenUp.state, 'failed')
-  t.match(givenUp.error.message, /OSRM server did not answer within 15000 ms/)
 })
