@@ -1,6 +1,7 @@
 import { encodeNativeBlock, writeUuid, type NativeColumn } from '../src/engines/clickhouse-sql/native-block.ts'
 import { versionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
 import { AHEAD, type PointBatch } from '../src/features/locations/events.ts'
+import { firstOf } from '../src/features/locations/point-batch-codec.ts'
 
 /** Rows for the table of points, column by column, until they are one block. */
 export class PointBlock {
@@ -39,14 +40,14 @@ export class PointBlock {
   add(batch: PointBatch, epoch: number, revision: number): void {
     const from = this.rows
     this.makeRoom(from + batch.count)
-    this.lat.set(first(batch.lat, batch.count), from)
-    this.lng.set(first(batch.lng, batch.count), from)
-    this.flags.set(first(batch.flags, batch.count), from)
-    this.accuracy.set(first(batch.accuracy, batch.count), from)
-    this.altitude.set(first(batch.altitude, batch.count), from)
-    this.speed.set(first(batch.speed, batch.count), from)
-    this.heading.set(first(batch.heading, batch.count), from)
-    this.battery.set(first(batch.battery, batch.count), from)
+    this.lat.set(firstOf(batch.lat, batch.count), from)
+    this.lng.set(firstOf(batch.lng, batch.count), from)
+    this.flags.set(firstOf(batch.flags, batch.count), from)
+    this.accuracy.set(firstOf(batch.accuracy, batch.count), from)
+    this.altitude.set(firstOf(batch.altitude, batch.count), from)
+    this.speed.set(firstOf(batch.speed, batch.count), from)
+    this.heading.set(firstOf(batch.heading, batch.count), from)
+    this.battery.set(firstOf(batch.battery, batch.count), from)
     this.addTimes(batch, from)
     this.addIdentities(batch, from)
     this.version.fill(versionOf(epoch, revision, false), from, from + batch.count)
@@ -123,9 +124,6 @@ export class PointBlock {
     this.version = grown(this.version, new BigUint64Array(capacity))
   }
 }
-
-const first = <A extends Int32Array | Uint16Array | Uint8Array>(column: A, count: number): A =>
-  column.length === count ? column : (column.subarray(0, count) as A)
 
 const grown = <A extends { set(from: A): void }>(from: A, to: A): A => {
   to.set(from)

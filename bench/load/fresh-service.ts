@@ -15,11 +15,14 @@ const VERTICES = 50
 /** The fences of every load. */
 export const loadFences = (fences: number) => fenceCollection(FLEET, fences, VERTICES, COVER)
 
-/** The number after `--name` on the command line. */
-export const option = (name: string, fallback: number): number => {
+/** The word after `--name` on the command line. */
+export const textOption = (name: string): string | undefined => {
   const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? fallback : Number(process.argv[at + 1])
+  return at < 0 ? undefined : process.argv[at + 1]
 }
+
+/** The number after `--name` on the command line. */
+export const option = (name: string, fallback: number): number => Number(textOption(name) ?? fallback)
 
 /** Sends points from a process of its own until the plan has ended. */
 export const generate = async (plan: LoadPlan): Promise<LoadResult> => {

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { ask, call, type Service } from '../../test/support/service.ts'
-import { FLEET, generate, round } from './fresh-service.ts'
+import { FLEET, generate, type Prepared, round } from './fresh-service.ts'
 import { memoryOf } from './process-figures.ts'
 import type { LoadPlan, LoadResult } from './generator.ts'
 
@@ -57,6 +57,20 @@ const lagOf = async (service: Service): Promise<{ consumer: string; seconds: num
     seconds: Number(line.slice(line.lastIndexOf(' ') + 1)),
   }))
   return lags.reduce((worst, lag) => (lag.seconds > worst.seconds ? lag : worst), { consumer: 'none', seconds: 0 })
+}
+
+/** Both limits of a fresh service, by name. */
+export const bothLoads = async (
+  { service, token, key }: Prepared,
+  measureMs: number,
+  warmupMs: number,
+): Promise<[string, LoadPlan][]> => {
+  const devices = await makeDevices(service, token, 200)
+  const { frames100, frames1 } = plans(measureMs, service.port, [key], devices, warmupMs)
+  return [
+    ['frames of 100', frames100],
+    ['frames of 1', frames1],
+  ]
 }
 
 /** A look costs a few reads of the log for each partition. */

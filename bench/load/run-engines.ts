@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { flagsOf, openServers } from '../support/stand-ins.ts'
-import { onFreshService, option } from './fresh-service.ts'
-import { hundredths, makeDevices, plans, report } from './measure-load.ts'
+import { onFreshService, option, textOption } from './fresh-service.ts'
+import { bothLoads, hundredths, report } from './measure-load.ts'
 
 /**
  * Drives the whole service on its embedded engines and then on servers, by the same load in the same run, and prints
@@ -15,11 +15,6 @@ const measureMs = option('seconds', 8) * 1000
 const fences = option('fences', 1_000)
 const warmupMs = option('warmup', 10) * 1000
 
-const given = (name: string): string | undefined => {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? undefined : process.argv[at + 1]
-}
-
 type Rows = { [name: string]: unknown }
 
 const drive = async (rows: Rows, flags: readonly string[]): Promise<Map<string, number>> => {
@@ -27,19 +22,9 @@ const drive = async (rows: Rows, flags: readonly string[]): Promise<Map<string, 
   await onFreshService(
     rows,
     fences,
-    async ({ service, token, key }) => {
-      const { frames100, frames1 } = plans(
-        measureMs,
-        service.port,
-        [key],
-        await makeDevices(service, token, 200),
-        warmupMs,
-      )
-      for (const [name, plan] of [
-        ['frames of 100', frames100],
-        ['frames of 1', frames1],
-      ] as const) {
-        const { acknowledgedPointsPerSecond, storedPointsPerSecond } = await report(rows, name, service, plan)
+    async (prepared) => {
+      for (const [name, plan] of await bothLoads(prepared, measureMs, warmupMs)) {
+        const { acknowledgedPointsPerSecond, storedPointsPerSecond } = await report(rows, name, prepared.service, plan)
         found.set(`${name}, acknowledged`, acknowledgedPointsPerSecond)
         found.set(`${name}, stored`, storedPointsPerSecond)
       }
@@ -51,9 +36,9 @@ const drive = async (rows: Rows, flags: readonly string[]): Promise<Map<string, 
 
 const folder = mkdtempSync(join(tmpdir(), 'waymark-engines-'))
 const servers = await openServers(folder, {
-  log: given('log-url'),
-  tables: given('tables-url'),
-  history: given('history-url'),
+  log: textOption('log-url'),
+  tables: textOption('tables-url'),
+  history: textOption('history-url'),
 })
 try {
   const embedded: Rows = {}

@@ -1,4 +1,4 @@
-import { FLEET, generate, onFreshService, option, type Prepared } from './fresh-service.ts'
+import { FLEET, generate, onFreshService, option, type Prepared, textOption } from './fresh-service.ts'
 import type { LoadPlan, LoadResult } from './generator.ts'
 import { drain, hundredths, startCeiling } from './measure-load.ts'
 
@@ -13,10 +13,6 @@ const warmupMs = option('warmup', 3) * 1000
 const fences = option('fences', 10_000)
 const framePoints = option('points', 1)
 
-const textOption = (name: string): string | undefined => {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? undefined : process.argv[at + 1]
-}
 const other = textOption('other')
 const connections = (textOption('connections') ?? '1,8,200').split(',').map(Number)
 /** The generator keeps a lap of frames for each tracker. */

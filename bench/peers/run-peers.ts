@@ -3,8 +3,8 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { call, type Service } from '../../test/support/service.ts'
 import { hasRedis, openRedisServer } from '../../test/support/redis-server.ts'
-import { FLEET, loadFences, onFreshService, option, round } from '../load/fresh-service.ts'
-import { makeDevices, plans, report, SHORT_WARMUP_MS } from '../load/measure-load.ts'
+import { FLEET, loadFences, onFreshService, option, round, textOption } from '../load/fresh-service.ts'
+import { bothLoads, report, SHORT_WARMUP_MS } from '../load/measure-load.ts'
 import { drive, type Peer } from './peer.ts'
 import { postgisPeer } from './postgis-peer.ts'
 import { openPostgres, postgresPrograms } from './postgres-server.ts'
@@ -21,15 +21,10 @@ const measureMs = option('seconds', 10) * 1000
 const fences = option('fences', 10_000)
 const warmupMs = option('warmup', 30) * 1000
 
-const named = (name: string): string | undefined => {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? undefined : process.argv[at + 1]
-}
-
 const LOADS = [
   { name: 'frames of 100', connections: 20, framePoints: 100, fleet: FLEET, warmupMs },
   {
-    name: 'one point a frame',
+    name: 'frames of 1',
     connections: 200,
     framePoints: 1,
     fleet: { ...FLEET, trackers: 200 },
@@ -68,18 +63,9 @@ const measureWaymark = async (): Promise<object> => {
   const rows: { [name: string]: unknown } = {
     promise: 'on the disk, with all that follows from it made up for after a crash',
   }
-  await onFreshService(rows, fences, async ({ service, token, key }) => {
-    const { frames100, frames1 } = plans(
-      measureMs,
-      service.port,
-      [key],
-      await makeDevices(service, token, 200),
-      warmupMs,
-    )
-    for (const [name, plan] of [
-      ['frames of 100', frames100],
-      ['one point a frame', frames1],
-    ] as const) {
+  await onFreshService(rows, fences, async (prepared) => {
+    const { service } = prepared
+    for (const [name, plan] of await bothLoads(prepared, measureMs, warmupMs)) {
       const before = await transitionsOf(service)
       const { points } = await report(rows, name, service, plan)
       const transitions = (await transitionsOf(service)) - before
@@ -110,7 +96,7 @@ const onServer = async (
 }
 
 const measurePostgis = async (): Promise<object> => {
-  const given = named('postgres')
+  const given = textOption('postgres')
   if (given !== undefined) return measurePeer(postgisPeer(given))
   const programs = postgresPrograms()
   if (programs === undefined) return { skipped: 'apt-get install postgresql postgresql-15-postgis-3, or --postgres' }
@@ -118,7 +104,7 @@ const measurePostgis = async (): Promise<object> => {
 }
 
 const measureRedis = async (): Promise<object> => {
-  const given = named('redis')
+  const given = textOption('redis')
   if (given !== undefined) return measurePeer(redisPeer(given))
   if (!hasRedis) return { skipped: 'apt-get install redis-server, or --redis' }
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always']
@@ -126,7 +112,7 @@ const measureRedis = async (): Promise<object> => {
 }
 
 const measureTile38 = async (): Promise<object> => {
-  const given = named('tile38')
+  const given = textOption('tile38')
   return given === undefined ? { skipped: '--tile38 host:port names one' } : measurePeer(await tile38Peer(given))
 }
 
@@ -135,7 +121,7 @@ const show = (name: string, rows: object): void => {
 }
 
 show('run', { machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`, fences })
-const only = named('only')
+const only = textOption('only')
 for (const [name, measure] of [
   ['Waymark', measureWaymark],
   ['PostGIS', measurePostgis],

@@ -57,7 +57,8 @@ const roomOf = (bytes: number) => {
 const SMALL_BYTES = 4_096
 const small = roomOf(SMALL_BYTES)
 
-const first = <A extends Int32Array | Float64Array | Uint16Array | Uint8Array>(column: A, count: number): A =>
+/** The first values of a column: itself, where it has no more. */
+export const firstOf = <A extends Int32Array | Float64Array | Uint16Array | Uint8Array>(column: A, count: number): A =>
   column.length === count ? column : (column.subarray(0, count) as A)
 
 /** @throws Error if the batch is not sorted by tracker, or an id is no UUID: a fault of its builder. */
@@ -81,17 +82,17 @@ export const encodePointBatch = (batch: PointBatch): Uint8Array => {
   f64[4] = batch.loggedAt
   f64[5] = earliest
 
-  if (wide) f64.set(first(batch.recordedAt, count), layout.times / 8)
+  if (wide) f64.set(firstOf(batch.recordedAt, count), layout.times / 8)
   else writeDistances(u32, layout.times / 4, batch, earliest)
-  i32.set(first(batch.lat, count), layout.lat / 4)
-  i32.set(first(batch.lng, count), layout.lng / 4)
-  if (columns & HAS_ACCURACY) i32.set(first(batch.accuracy, count), layout.accuracy / 4)
-  if (columns & HAS_ALTITUDE) i32.set(first(batch.altitude, count), layout.altitude / 4)
-  if (columns & HAS_SPEED) i32.set(first(batch.speed, count), layout.speed / 4)
+  i32.set(firstOf(batch.lat, count), layout.lat / 4)
+  i32.set(firstOf(batch.lng, count), layout.lng / 4)
+  if (columns & HAS_ACCURACY) i32.set(firstOf(batch.accuracy, count), layout.accuracy / 4)
+  if (columns & HAS_ALTITUDE) i32.set(firstOf(batch.altitude, count), layout.altitude / 4)
+  if (columns & HAS_SPEED) i32.set(firstOf(batch.speed, count), layout.speed / 4)
   writeRuns(u32, layout.runs / 4, batch)
-  u16.set(first(batch.flags, count), layout.flags / 2)
-  if (columns & HAS_HEADING) u16.set(first(batch.heading, count), layout.heading / 2)
-  if (columns & HAS_BATTERY) u8.set(first(batch.battery, count), layout.battery)
+  u16.set(firstOf(batch.flags, count), layout.flags / 2)
+  if (columns & HAS_HEADING) u16.set(firstOf(batch.heading, count), layout.heading / 2)
+  if (columns & HAS_BATTERY) u8.set(firstOf(batch.battery, count), layout.battery)
   for (let i = 0; i < trackers.length; i++) {
     u16[layout.organizationOf / 2 + i] = organizations.get(trackers[i].organizationId) as number
     writeUuid(trackers[i].trackerId, u8, layout.trackers + i * 16)

@@ -3,10 +3,11 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { ListConditions } from '../../kit/http/answer-list.ts'
 import { boxParameter } from '../../kit/http/bbox-parameter.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import { withinBox } from './cells.ts'
 import { componentConditions } from './component-filters.ts'
-import { text, windowConditions } from './window.ts'
+import { windowConditions } from './window.ts'
 
 /** Conditions of a task list that need more than one filter, or another record. */
 export const taskConditions =
@@ -20,7 +21,13 @@ export const taskConditions =
       ...(window.ranges ?? []),
       ...(finishedFrom === undefined && finishedTo === undefined
         ? []
-        : [{ field: 'finishedAt', from: finished.from && text(finished.from), to: finished.to && text(finished.to) }]),
+        : [
+            {
+              field: 'finishedAt',
+              from: finished.from && formatTime(finished.from),
+              to: finished.to && formatTime(finished.to),
+            },
+          ]),
       ...(box?.ranges ?? []),
     ]
     return {

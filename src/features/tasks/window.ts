@@ -1,4 +1,5 @@
 import type { Bounds, Find, Range } from '../../engines/table-store.ts'
+import { formatTime } from '../../kit/http/request-context.ts'
 
 const DAY_MS = 86_400_000
 /** Longer windows, in days, are found under the name `LONG`. */
@@ -24,17 +25,15 @@ export const windowConditions = ({ from, to }: { from?: number; to?: number }): 
     ranges: [
       ...(from === undefined
         ? []
-        : [{ field: 'windowTo', from: text(from), ...within({ from: text(dayStart(from)) }) }]),
+        : [{ field: 'windowTo', from: formatTime(from), ...within({ from: formatTime(dayStart(from)) }) }]),
       ...(to === undefined
         ? []
-        : [{ field: 'windowFrom', to: text(to), ...within({ to: text(dayStart(to) + DAY_MS - 1) }) }]),
+        : [{ field: 'windowFrom', to: formatTime(to), ...within({ to: formatTime(dayStart(to) + DAY_MS - 1) }) }]),
     ],
   }
 }
 
 const dayStart = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS
-
-export const text = (ms: number): string => new Date(ms).toISOString()
 
 const daysBetween = (fromMs: number, toMs: number, daysMax: number): string[] | undefined => {
   const first = Math.floor(fromMs / DAY_MS)
