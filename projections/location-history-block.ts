@@ -1,7 +1,7 @@
 import { encodeNativeBlock, writeUuid, type NativeColumn } from '../src/engines/clickhouse-sql/native-block.ts'
 import { versionOf } from '../src/engines/clickhouse-sql/history-tables.ts'
 import { AHEAD, type PointBatch } from '../src/features/locations/events.ts'
-import { firstOf } from '../src/features/locations/point-batch-codec.ts'
+import { firstOf } from '../src/kernel/columns.ts'
 
 /** Rows for the table of points, column by column, until they are one block. */
 export class PointBlock {

@@ -1,3 +1,4 @@
+import { firstOf } from '../../kernel/columns.ts'
 import {
   HAS_ACCURACY,
   HAS_ALTITUDE,
@@ -56,10 +57,6 @@ const roomOf = (bytes: number) => {
 /** Small batches are written here and copied: an array for each column of each would take longer than its points. */
 const SMALL_BYTES = 4_096
 const small = roomOf(SMALL_BYTES)
-
-/** The first values of a column: itself, where it has no more. */
-export const firstOf = <A extends Int32Array | Float64Array | Uint16Array | Uint8Array>(column: A, count: number): A =>
-  column.length === count ? column : (column.subarray(0, count) as A)
 
 /** @throws Error if the batch is not sorted by tracker, or an id is no UUID: a fault of its builder. */
 export const encodePointBatch = (batch: PointBatch): Uint8Array => {

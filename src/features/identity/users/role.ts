@@ -72,7 +72,8 @@ const assertDetails = async ({ services, organizationId, values, before }: Write
     if (rows === undefined) continue
     const row = rows[i]
     if (row === undefined) throw invalid(`${path}/dataTypeId`, 'must be the id of a data type')
-    const unknown = hiddenFields.findIndex((name) => !row.fields.some((field) => field.name === name))
+    const names = new Set(row.fields.map((field) => field.name))
+    const unknown = hiddenFields.findIndex((name) => !names.has(name))
     if (unknown >= 0) throw invalid(`${path}/hiddenFields/${unknown}`, 'must be the name of a field of the data type')
   }
 }
