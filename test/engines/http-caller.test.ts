@@ -272,3 +272,17 @@ test('connections are kept and a slow answer holds nobody up', async (t) => {
   t.match(await slow, { kind: 'failed' })
   t.match(await caller.post(call('http://127.0.0.1:1/')), { kind: 'failed', error: /ECONNREFUSED/ })
 })
+
+test('after the end nothing is called', async (t) => {
+  let calls = 0
+  const port = await serve(t, (_, response) => {
+    calls++
+    response.end('ok')
+  })
+  const caller = open(t)
+  await caller.close()
+  const url = `http://127.0.0.1:${port}/`
+  t.match(await caller.post(call(url)), { kind: 'failed', error: 'the caller is closed' })
+  await t.rejects(caller.fetch(url, {}), { message: 'the caller is closed' })
+  t.equal(calls, 0)
+})

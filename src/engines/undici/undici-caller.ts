@@ -29,24 +29,30 @@ const HEADER_BYTES_MAX = 16 * 1024
 export const undiciCaller = (options: UndiciCallerOptions): HttpCaller => {
   const guard = addressGuard(options.allow)
   let opened: ReturnType<typeof open> | undefined
+  let isClosed = false
   const undici = () => (opened ??= open(guard, options.lookup ?? defaultLookup))
   const targets = new Targets(guard)
+  // Else a late call would open connections that nobody closes.
+  const closed = () => (isClosed ? 'the caller is closed' : undefined)
   return {
     refusal: (url) => targets.of(url).refusal,
     post: async (call) => {
-      const { refusal, origin, path } = targets.of(call.url)
+      const { refusal = closed(), origin, path } = targets.of(call.url)
       if (refusal !== undefined) return { kind: 'failed', error: refusal }
       const { agent } = await undici()
       return post(agent, options.clock, { ...call, origin, path })
     },
     fetch: async (url, options) => {
-      const { refusal } = targets.of(url)
+      const { refusal = closed() } = targets.of(url)
       if (refusal !== undefined) throw new Error(refusal)
       const { agent, fetch } = await undici()
       const answer = await fetch(url, { ...options, redirect: 'manual', dispatcher: agent })
       return answer as unknown as Response
     },
-    close: async () => (await opened)?.agent.destroy(),
+    close: async () => {
+      isClosed = true
+      await (await opened)?.agent.destroy()
+    },
   }
 }
 
