@@ -49,15 +49,15 @@ const postPatiently = async (service: Service, key: string, points: readonly obj
 }
 
 /** A fleet's first minute: every id of it is unknown. Answers the time it took, s. */
-const makeFleet = async (service: Service, key: string): Promise<number> => {
+const makeFleet = async (service: Service, key: string, fleet: Fleet): Promise<number> => {
   const begun = performance.now()
   const recordedAt = Date.now() - 60_000
-  for (let first = 0; first < FLEET.trackers; first += 5_000) {
-    const points = Array.from({ length: Math.min(5_000, FLEET.trackers - first) }, (_, i) => ({
+  for (let first = 0; first < fleet.trackers; first += 5_000) {
+    const points = Array.from({ length: Math.min(5_000, fleet.trackers - first) }, (_, i) => ({
       externalId: `load-${first + i}`,
       recordedAt,
-      lat: FLEET.south,
-      lng: FLEET.west,
+      lat: fleet.south,
+      lng: fleet.west,
     }))
     await postPatiently(service, key, points)
   }
@@ -73,6 +73,27 @@ export interface Prepared {
   key: string
 }
 
+/** Gives a service an organization with the fences and the fleet. */
+export const prepare = async (
+  service: Service,
+  rows: { [name: string]: unknown },
+  fences: number,
+  fleet: Fleet = FLEET,
+): Promise<Prepared> => {
+  const { token } = await signUp(service, 'Load')
+  const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
+  const importBegun = performance.now()
+  const imported = await ask(service, 'POST', `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`, {
+    token,
+    body: loadFences(fences),
+  })
+  if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
+  rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
+  const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data.key
+  rows[`${fleet.trackers.toLocaleString('en')} unknown trackers made, s`] = round(await makeFleet(service, key, fleet))
+  return { service, token, key }
+}
+
 /** Runs a service of its own with the fences and the fleet, and ends it. */
 export const onFreshService = async (
   rows: { [name: string]: unknown },
@@ -84,21 +105,7 @@ export const onFreshService = async (
   const data = mkdtempSync(join(tmpdir(), 'waymark-load-'))
   const service = await startService(data, ['--geofence-positions-max', '100000000', ...flags], 0, entry)
   try {
-    const { token } = await signUp(service, 'Load')
-    const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'load' } })
-    const importBegun = performance.now()
-    const imported = await ask(
-      service,
-      'POST',
-      `/geofences/import?geofenceGroupId=${group.data._id}&nameProperty=name`,
-      { token, body: loadFences(fences) },
-    )
-    if (imported.data.created !== fences) throw new Error(`imported ${imported.data.created}`)
-    rows['fences imported and in force, s'] = round((performance.now() - importBegun) / 1000)
-    const key = (await ask(service, 'POST', '/ingest-key', { token, body: { name: 'load', autoCreate: true } })).data
-      .key
-    rows['20,000 unknown trackers made, s'] = round(await makeFleet(service, key))
-    await run({ service, token, key })
+    await run(await prepare(service, rows, fences))
     await service.stop()
   } finally {
     await service.kill()
