@@ -41,6 +41,20 @@ test('vehicles that a planner does not see are nothing to them, without a hub to
   t.equal(changed.status, 200, changed.text)
 })
 
+test('a plan that was read is written back, but for another state, which operations change', async (t) => {
+  const { hubId, send, make, tasks } = await openRoutingWorld(t)
+  const vehicle = await make('/vehicle', { name: 'Van', type: 'car', hubId })
+  const [taskId] = await tasks([near()])
+  const plan = await make('/routing-result', { hubId, routes: [{ vehicleId: vehicle._id, visits: [{ taskId }] }] })
+  for (const method of ['PUT', 'PATCH']) {
+    const { status, json } = await send(method, `/routing-result/${plan._id}`, { ...plan, state: 'dispatched' })
+    t.equal(status, 400, method)
+    t.match(json.errors, [{ path: '/state', message: /dispatch/ }], method)
+  }
+  const same = await send('PUT', `/routing-result/${plan._id}`, { ...plan, name: 'Monday' })
+  t.match(same.json.data, { name: 'Monday', state: 'planned' })
+})
+
 test('a day is planned, dispatched, driven and compared', async (t) => {
   const receiver = await openReceiver(t)
   const { service, token, hubId, send, make, get, person, tasks, planned } = await openRoutingWorld(t)

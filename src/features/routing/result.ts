@@ -69,6 +69,10 @@ export const routingResult = defineResource({
     dispatchedAt: optional(time()),
     completedAt: optional(time()),
   },
+  guarded: {
+    state:
+      'is changed by the operations dispatch and stop, such as POST /routing-result/{id}/dispatch, and by the last visit done',
+  },
   internal: {
     taskIds: { schema: { type: 'array', items: { type: 'string' } } },
     isStopped: optional(bool()),
