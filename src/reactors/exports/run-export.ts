@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FileStore } from '../../engines/file-store.ts'
 import type { ExportRequested } from '../../features/exports/events.ts'
 import { assertMayExport, type ExportSources, openExport } from '../../features/exports/question.ts'
@@ -6,6 +7,7 @@ import { writtenRows } from '../../features/exports/write-rows.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
+import type { UserCaller } from '../../kernel/caller.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
@@ -16,7 +18,7 @@ export type ExportRunServices = ExportSources & { log: EventLog; files: FileStor
 
 const FILE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 
-/** The work of exports that are jobs: each attempt writes the whole file, by the requester's rights at that time. */
+/** The work of exports that are jobs: each attempt writes the whole file, by the requester's rights, which hold to its end. */
 export const exportWork = (services: ExportRunServices): JobWork<ExportRequested, ExportRow> => ({
   kind: EXPORT,
   run: async (run) => {
@@ -34,12 +36,9 @@ const writeFile = async (
   services: ExportRunServices,
   { id, asked, signal, progress }: JobRun<ExportRequested>,
 ): Promise<{ processed: number; result: { rows: number; size: number } }> => {
-  const { tables, files, clock, quotas } = services
-  const { organizationId, userId, format, timeZone } = asked
-  const caller = await callerNow(tables, organizationId, userId, clock.now())
-  if (caller === undefined)
-    throw new Failure('forbidden', { message: 'The user who asked for this may not see it any more.' })
-  assertMayExport(caller, asked.kind)
+  const { files, clock, quotas } = services
+  const { organizationId, format, timeZone } = asked
+  const caller = await requesterOf(services, asked)
   const { shape, walk } = await openExport(services, caller, asked, clock.now(), signal)
   let rows = 0
   const counted = async function* (pages: AsyncIterable<Row[]>) {
@@ -59,5 +58,19 @@ const writeFile = async (
       if (isFull) await assertRoom(quotas, organizationId, 'filesBytes', room + 1)
       throw error
     })
+  // Rights that changed meanwhile: the next attempt writes the file anew.
+  if (!isDeepStrictEqual(await requesterOf(services, asked), caller))
+    throw new Failure('overloaded', {
+      message: 'The rights of the user who asked for this changed while it was written.',
+    })
   return { processed: rows, result: { rows, size } }
+}
+
+/** @throws Failure forbidden for a requester who may not export any more */
+const requesterOf = async ({ tables, clock }: ExportRunServices, asked: ExportRequested): Promise<UserCaller> => {
+  const caller = await callerNow(tables, asked.organizationId, asked.userId, clock.now())
+  if (caller === undefined)
+    throw new Failure('forbidden', { message: 'The user who asked for this may not see it any more.' })
+  assertMayExport(caller, asked.kind)
+  return caller
 }

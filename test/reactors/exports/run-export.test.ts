@@ -1,0 +1,67 @@
+import { test } from 'tap'
+import type { FileStore } from '../../../src/engines/file-store.ts'
+import type { TableStore } from '../../../src/engines/table-store.ts'
+import type { ExportRequested } from '../../../src/features/exports/events.ts'
+import type { ExportWalk, ListWalker } from '../../../src/features/exports/walk.ts'
+import { ACCESS_ROLES, ACCESS_USERS } from '../../../src/features/identity/views.ts'
+import type { UserCaller } from '../../../src/kernel/caller.ts'
+import type { JobRun } from '../../../src/kit/jobs/attempt.ts'
+import { type ExportRunServices, exportWork } from '../../../src/reactors/exports/run-export.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+
+const asked: ExportRequested = {
+  ...{ organizationId: 'o', userId: 'u', kind: 'task', format: 'csv', fields: ['title'], mapping: {}, filter: {} },
+  ...{ timeZone: 'UTC', total: 2, isDirect: false, at: 0 },
+}
+
+/** An export of which the second page is read after `between`. */
+const openExport = (between: (role: { permissions: string[] }, user: { hubIds: string[] }) => void) => {
+  const role = { permissions: ['export/task', 'view/task'], permissionDetails: [] }
+  const user = { identityId: 'i', email: '', status: 'active', roleId: 'r', hubIds: ['h1', 'h2'], teamIds: [] }
+  const rows = new Map<string, object>([
+    [ACCESS_ROLES.name, role],
+    [ACCESS_USERS.name, user],
+  ])
+  let file = ''
+  const walk = async ({ hubIds }: UserCaller): Promise<ExportWalk> => ({
+    total: 2,
+    pages: async function* () {
+      yield [{ title: `of ${hubIds}` }]
+      between(role, user)
+      yield [{ title: 'last' }]
+    },
+  })
+  const services = {
+    tables: { get: async (table: string) => structuredClone(rows.get(table)) } as Partial<TableStore>,
+    lists: { task: { walk } as Partial<ListWalker> },
+    taskMembers: ['title'],
+    clock: new FakeClock(),
+    files: {
+      put: async (_key, pieces) => {
+        file = ''
+        for await (const piece of pieces) file += Buffer.from(piece).toString()
+        return file.length
+      },
+    } as Partial<FileStore>,
+  } as unknown as ExportRunServices
+  const run: Partial<JobRun<ExportRequested>> = {
+    asked,
+    signal: new AbortController().signal,
+    progress: async () => {},
+  }
+  const attempt = () => exportWork(services).run({ id: 'e', ...run } as JobRun<ExportRequested>)
+  return { attempt, written: () => file }
+}
+
+test('an export is of the rights that its requester has at its end', async (t) => {
+  const undisturbed = openExport(() => {})
+  t.match(await undisturbed.attempt(), { processed: 2, result: { rows: 2 } })
+
+  const forbidden = openExport((role) => void role.permissions.splice(0, 1))
+  await t.rejects(forbidden.attempt(), { code: 'forbidden', message: /export\/task/ }, 'a permission went')
+
+  const fewer = openExport((_role, user) => void (user.hubIds = ['h1']))
+  await t.rejects(fewer.attempt(), { code: 'overloaded' }, 'a hub went: it is written anew')
+  t.match(await fewer.attempt(), { processed: 2 })
+  t.equal(fewer.written(), 'title\r\nof h1\r\nlast\r\n')
+})
