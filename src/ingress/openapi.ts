@@ -166,7 +166,7 @@ const responseOf = (answer: Answer, headers: readonly AnswerHeader[], named: Nam
 
 const errorStatusesOf = (route: Route, method: Method): number[] => {
   const statuses = [400, 429, 500, 503]
-  if (route.access !== 'public') statuses.push(401, 403)
+  if (route.access !== 'public' || route.signsIn === true) statuses.push(401, 403)
   // A body may name a missing record: an organization to switch to, an `_id` that others have.
   const namesInBody = method === 'POST' && route.access !== 'public'
   if (route.params !== undefined || route.rollout !== undefined || namesInBody) statuses.push(404)

@@ -166,6 +166,8 @@ export interface Route {
   bodyBytesMax?: number
   /** By status; the errors that every route can answer are added by the kit. */
   answers: { [status: number]: Answer }
+  /** Public, and asks who somebody is: 401 for a wrong password, link or code, 403 where they may not come in. */
+  signsIn?: true
   /** Whether an Idempotency-Key is honoured: default true for POST. */
   idempotent?: boolean
   /** The call revokes its own token (switching and creating an organization): for ten minutes that token may read the stored answer. */

@@ -81,6 +81,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
       'A person with an account gives its password and keeps its name. One without, or whose address was never confirmed, sets a password here, and a name if they like.',
     tag: 'Authentication',
     access: 'public',
+    signsIn: true,
     body: objectSchema({
       token: secret({ max: 200 }),
       name: optional(newName({ max: 100 })),

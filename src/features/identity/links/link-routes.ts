@@ -70,6 +70,7 @@ export const linkRoutes = (context: IdentityContext): Route[] => [
       'For the address of a signup, or a new address; a link that undoes a change is taken too, with a new password. While no address of the account was ever confirmed, the password is set anew and must be given. Where an administrator changed the address, giving the present password keeps other organizations open. Who is an active user of no organization is answered without a token.',
     tag: 'Authentication',
     access: 'public',
+    signsIn: true,
     body: objectSchema({ token: secret({ max: 200 }), password: optional(PASSWORD), ...SESSION_MEMBER }),
     bodyExample: { token: '<TOKEN>', password: 'correct horse battery staple' },
     answers: { 200: confirmedAnswer('Confirmed and signed in; a person with a second factor is asked for it.') },

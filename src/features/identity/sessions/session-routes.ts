@@ -38,6 +38,7 @@ export const sessionRoutes = (context: IdentityContext): Route[] => [
     summary: 'Log in, to the most recently accessed organization unless one is named',
     tag: 'Authentication',
     access: 'public',
+    signsIn: true,
     idempotent: false,
     body: objectSchema({
       email: text({ max: 254 }),

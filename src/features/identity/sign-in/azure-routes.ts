@@ -89,6 +89,7 @@ export const azureRoutes = (context: IdentityContext, parts: AzureParts): Route[
     description: `Only in the browser that began the sign-in: the request carries the cookie \`${COOKIE}\` that \`GET /auth/azure/{appIntegrationId}\` set there.`,
     tag: TAG,
     access: 'public',
+    signsIn: true,
     body: objectSchema({ code: secret({ max: 1_000 }), ...SESSION_MEMBER }),
     bodyExample: { code: '<CODE>' },
     answers: { 200: signInAnswer('Signed in, or asked for the second factor.') },

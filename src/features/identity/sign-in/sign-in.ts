@@ -64,6 +64,7 @@ export const secondStepRoute = (context: IdentityContext): Route =>
       'Takes the `challenge` that signing in answered in place of a token. A challenge holds five minutes and takes five codes; each code is good once.',
     tag: 'Authentication',
     access: 'public',
+    signsIn: true,
     idempotent: false,
     body: objectSchema({ challenge: secret({ max: 2_000 }), code: secret({ max: 40 }), ...SESSION_MEMBER }),
     bodyExample: { challenge: '<CHALLENGE>', code: '123456' },

@@ -31,6 +31,7 @@ export const signupRoute = (context: IdentityContext): Route =>
     summary: 'Sign up: a person, an organization with its first hub, and a token',
     tag: 'Authentication',
     access: 'public',
+    signsIn: true,
     body: objectSchema({
       name: newName({ max: 100 }),
       email: email(),
