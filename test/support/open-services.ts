@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { openGappedLog } from './gapped-log.ts'
+import { writeHere } from './write-here.ts'
 import { openFileFolder } from '../../src/engines/file-folder/file-folder.ts'
 import { openLmdbTableStore } from '../../src/engines/lmdb-tables/lmdb-tables.ts'
 import type { EventLog } from '../../src/engines/event-log.ts'
@@ -44,7 +45,8 @@ export const openServices = async <C extends Clock = FakeClock>(
   own?: readonly { declaration: ResourceDeclaration }[],
 ): Promise<TestServices & { clock: C; close(): Promise<void> }> => {
   const log = await openGappedLog({ path: join(folder, 'log'), clock })
-  const checkpoints = new Checkpoints(await openLmdbTableStore({ path: join(folder, 'tables'), clock }), clock)
+  const store = await openLmdbTableStore({ path: join(folder, 'tables'), clock, startWriter: writeHere })
+  const checkpoints = new Checkpoints(store, clock)
   const { tables } = checkpoints
   const keyring = await openKeyring(join(folder, 'keys.json'))
   const files = await openFileFolder(join(folder, 'files'))

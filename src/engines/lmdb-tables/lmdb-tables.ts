@@ -12,7 +12,7 @@ import { checkQuestion } from './question.ts'
 import { openTableReaders, type TableReaders } from './readers.ts'
 import { RowReader } from './reads.ts'
 import type { FindSource } from './sets.ts'
-import { WriterThread } from './thread.ts'
+import { type StartWriter, WriterThread } from './thread.ts'
 import { checkpointKey } from './writer.ts'
 import {
   type Checkpoint,
@@ -33,6 +33,8 @@ export interface LmdbTableStoreOptions {
   clock: Clock
   /** Bytes of rows above which rows are refused as for a full disk; without it the disk is the limit. */
   mapBytesMax?: number
+  /** Starts what writes; by default, a thread. */
+  startWriter?: StartWriter
 }
 
 const PACKING_COMMITS_MAX = 10_000
@@ -50,10 +52,11 @@ export const openLmdbTableStore = async (options: LmdbTableStoreOptions): Promis
     const env = openTableEnvironment(options.path)
     const settings = { path: options.path, bytesMax: options.mapBytesMax ?? Number.POSITIVE_INFINITY }
     const reader = new RowReader(env, options.clock)
-    const thread = await WriterThread.open(settings, options.clock, () => {
+    const answered = (): void => {
       env.root.resetReadTxn()
       reader.committed()
-    })
+    }
+    const thread = await WriterThread.open(settings, options.clock, answered, options.startWriter)
     return new LmdbTableStore({ folder, env, thread, reader, clock: options.clock })
   } catch (error) {
     folder.release()

@@ -5,6 +5,20 @@ import { endProcess } from '../write-errors.ts'
 import type { Answer, Job, JobMessage, JobResult, WriterSettings } from './jobs.ts'
 import type { TableRecord } from './layout.ts'
 
+/** What writes: a worker thread, in whose place tests have one that writes in theirs. */
+export interface WriterEnd {
+  on(event: 'message', listener: (answer: Answer) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'exit', listener: () => void): unknown
+  once(event: 'exit', listener: () => void): unknown
+  postMessage(message: JobMessage, transfer?: readonly ArrayBuffer[]): void
+}
+
+export type StartWriter = (settings: WriterSettings) => WriterEnd
+
+const startWorker: StartWriter = (settings) =>
+  new Worker(new URL('./worker.js', import.meta.url), { workerData: settings })
+
 interface Pending {
   bytes: number
   resolve(result: JobResult): void
@@ -24,7 +38,8 @@ export class WriterThread {
   private readonly clock: Clock
   private readonly answered: () => void
   private readonly pending = new Map<number, Pending>()
-  private worker: Worker | undefined
+  private readonly startWriter: StartWriter
+  private worker: WriterEnd | undefined
   private pendingBytes = 0
   private lastNo = 0
   private down: Failure | undefined
@@ -32,16 +47,22 @@ export class WriterThread {
   private cancelRestart: (() => void) | undefined
   private isClosing = false
 
-  private constructor(settings: WriterSettings, clock: Clock, answered: () => void) {
+  private constructor(settings: WriterSettings, clock: Clock, answered: () => void, startWriter: StartWriter) {
+    this.startWriter = startWriter
     this.settings = settings
     this.clock = clock
     this.answered = answered
     this.worker = this.start()
   }
 
-  static open(settings: WriterSettings, clock: Clock, answered: () => void): Promise<WriterThread> {
+  static open(
+    settings: WriterSettings,
+    clock: Clock,
+    answered: () => void,
+    startWriter = startWorker,
+  ): Promise<WriterThread> {
     return new Promise((resolve, reject) => {
-      const thread = new WriterThread(settings, clock, answered)
+      const thread = new WriterThread(settings, clock, answered, startWriter)
       const failed = (error: unknown): void => {
         thread.isClosing = true
         reject(error)
@@ -69,18 +90,18 @@ export class WriterThread {
     this.cancelRestart?.()
     const { worker } = this
     if (worker === undefined) return
-    const ended = new Promise((resolve) => worker.once('exit', resolve))
+    const ended = new Promise<void>((resolve) => worker.once('exit', resolve))
     worker.postMessage({ no: -1, now, job: { kind: 'close' } } satisfies JobMessage)
     await ended
   }
 
   // Requests during its start wait for it.
-  private start(): Worker {
+  private start(): WriterEnd {
     this.down = undefined
-    const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: this.settings })
+    const worker = this.startWriter(this.settings)
     let cause: unknown = new Error('The writer thread of the tables has ended.')
     worker.on('message', (answer: Answer) => this.take(answer))
-    worker.on('error', (error) => {
+    worker.on('error', (error: Error) => {
       cause = error
       this.fail(cause)
     })
