@@ -3,17 +3,20 @@ import type { AddressInfo } from 'node:net'
 import { test, type Test } from 'tap'
 import { openOsrmTable } from '../../src/engines/osrm-table/osrm-table.ts'
 import { UNREACHABLE } from '../../src/engines/travel-times.ts'
+import type { Clock } from '../../src/kernel/clock.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/service.ts'
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void
 
 const places = Array.from({ length: 7 }, (_, i) => ({ lat: 52 + i / 100, lng: 21 }))
 
-const open = async (t: Test, serve: Serve, deadlineMs = 5_000) => {
+const open = async (t: Test, serve: Serve, limits: { deadlineMs?: number; clock?: Clock } = { deadlineMs: 5_000 }) => {
   const server = createServer(serve)
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo
-  const osrm = openOsrmTable({ url: `http://127.0.0.1:${port}`, clock: systemClock, deadlineMs })
+  const osrm = openOsrmTable({ url: `http://127.0.0.1:${port}`, clock: systemClock, ...limits })
   t.teardown(async () => {
     await osrm.close()
     server.closeAllConnections()
@@ -72,9 +75,25 @@ test('answers of no use, and none at all, fail with what happened', async (t) =>
     [/did not answer within 100 ms/, (_request, response) => void response.write('{"code":')],
   ]
   for (const [what, serve] of failing) {
-    const table = await open(t, serve, what.source.includes('did not') ? 100 : 5_000)
+    const table = await open(t, serve, { deadlineMs: what.source.includes('did not') ? 100 : 5_000 })
     await t.rejects(table(), { code: 'engine_down', message: what })
   }
+})
+
+test('a server that hangs has 15 seconds, three times', async (t) => {
+  const clock = new FakeClock()
+  let requests = 0
+  const table = await open(t, () => void requests++, { clock })
+  const failed = t.rejects(table(), { code: 'engine_down', message: /did not answer within 15000 ms/ })
+  for (let tries = 1; tries <= 3; tries++) {
+    await until('a request', () => requests === tries)
+    t.ok(clock.isAwaited(15_000))
+    clock.advance(15_000)
+    if (tries === 3) break
+    await until('the next try', () => clock.isAwaited(500))
+    clock.advance(500)
+  }
+  await failed
 })
 
 test('whoever waits for a table can give it up', async (t) => {
