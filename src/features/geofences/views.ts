@@ -56,6 +56,12 @@ export const DETAIL_MEMBERS = ['geometry', 'center', 'radius', 'width', 'attribu
 export const shapeMembers = (shape: ShapeInput): JsonObject =>
   ('type' in shape ? { geometry: shape } : shape) as unknown as JsonObject
 
+/** The shape in a row of details. */
+export const shapeOfDetails = ({ geometry, center, radius, width }: Row): ShapeInput => {
+  if (center !== undefined) return { center, radius } as unknown as ShapeInput
+  return (width === undefined ? geometry : { geometry, width }) as unknown as ShapeInput
+}
+
 export const detailsOf = ({ shape, attributes }: Pick<GeofenceValues, 'shape' | 'attributes'>): JsonObject => ({
   ...shapeMembers(shape),
   ...(attributes === undefined ? {} : { attributes }),

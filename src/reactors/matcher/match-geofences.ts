@@ -51,7 +51,7 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   constructor(services: Pick<Services, 'log' | 'tables' | 'clock'>, options: MatcherOptions = {}) {
     this.services = services
     this.options = options
-    this.book = new FenceBook(services.log)
+    this.book = new FenceBook(services.log, services.tables)
   }
 
   async load(partition: number): Promise<number> {
