@@ -3,7 +3,8 @@ import type { MatchingSettings } from '../../features/locations/events.ts'
 import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { matcherCheckpoint } from '../../features/transitions/events.ts'
 import { RUNNING_TRIPS, type RunningTripsRow, runningTripsId } from '../../features/trips/views.ts'
-import { breathe, inSlices } from '../../kernel/breath.ts'
+import { inSlices } from '../../kernel/breath.ts'
+import { SpareTurns } from '../../kernel/spare-turns.ts'
 import { OwnedCheckpoint } from '../../kit/consumers/checkpoint.ts'
 import type { RevisionsInForce } from './fence-book.ts'
 import type { Fences } from './fences.ts'
@@ -44,6 +45,11 @@ const ROWS_PER_COMMIT = 400
 const CHUNKS_PER_READ = 64
 /** Decoded in one go: some 2 ms. */
 const PAGES_PER_READ = 32
+/**
+ * Turns of a restore, in ms: what needs nothing old, such as positions of the same partitions, waits for many answers
+ * one after the other, and for a turn before each. Of a busy loop it has a third.
+ */
+const RESTORE_TURN = { least: 2, most: 50, times: 0.5 }
 
 export class MatcherStore {
   private readonly tables: TableStore
@@ -69,13 +75,14 @@ export class MatcherStore {
 
   /** Calls back with each stored page, while the next ones are being read: more at once would hold up other reads. */
   async pages(count: number, each: (page: number, row: PageRow) => void): Promise<void> {
+    const turns = new SpareTurns(RESTORE_TURN)
     let reading = this.somePages(0, count)
     for (let from = 0; from < count; from += PAGES_PER_READ) {
       const rows = await reading
       reading = this.somePages(from + PAGES_PER_READ, count)
       reading.catch(() => undefined) // thrown where it is awaited
       for (const [i, row] of rows.entries()) {
-        const pause = breathe()
+        const pause = turns.next()
         if (pause !== undefined) await pause
         if (row !== undefined) each(from + i, row)
       }
