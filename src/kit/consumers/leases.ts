@@ -2,22 +2,14 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { LeaseMembers, LOOK_MS } from './lease-members.ts'
 import { frees, type Held, isSameHeld, LeaseRows, type LeaseTables } from './lease-rows.ts'
-import { logTaken } from './lease-taken.ts'
+import { bySpeed, type Joined, joinedOf, logTaken } from './lease-parts.ts'
 import type { Owned, Owners } from './owners.ts'
 import type { Life } from '../operations/life.ts'
-import { pause, untilDone } from './retry.ts'
+import { pause, untilDone, within } from './retry.ts'
 
 const BORROW_LOOK_MS = 100
-
-interface Joined {
-  owned: Owned
-  state: 'idle' | 'taken' | 'leaving'
-  isEnding: boolean
-  /** Ends the attempts to take it. */
-  abort: AbortController
-  /** Taking and leaving run one after the other. */
-  turn: Promise<void>
-}
+/** Longest wait of slow parts for the others when all are left. */
+const QUICK_MS = 500
 
 export interface LeaseServices {
   tables: LeaseTables
@@ -65,13 +57,11 @@ export class LeaseOwners implements Owners {
   }
 
   async join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }> {
-    const own = all.map((owned): Joined => {
-      const abort = new AbortController()
-      return { owned, state: 'idle', isEnding: false, abort, turn: Promise.resolve() }
-    })
+    const own = all.map(joinedOf)
     for (const joined of own) this.joined.set(joined.owned.name, joined)
     await this.look()
-    await Promise.all(own.map(({ turn }) => turn))
+    const awaited = this.members.hasOthers() ? bySpeed(own).quick : own
+    await Promise.all(awaited.map(({ turn }) => turn))
     return {
       leave: async () => {
         this.begin(own)
@@ -85,7 +75,7 @@ export class LeaseOwners implements Owners {
   leaveAll(): void {
     if (!this.members.hasOthers()) return
     this.rows.prepare()
-    this.begin(this.joined.values())
+    this.begin([...this.joined.values()])
   }
 
   async borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result> {
@@ -106,11 +96,12 @@ export class LeaseOwners implements Owners {
   }
 
   /** Starts to leave these for good. */
-  private begin(leaving: Iterable<Joined>): void {
-    for (const joined of leaving) {
-      joined.isEnding = true
-      this.leave(joined)
-    }
+  private begin(leaving: readonly Joined[]): void {
+    const { quick, slow } = bySpeed(leaving)
+    for (const joined of [...quick, ...slow]) joined.isEnding = true
+    for (const joined of quick) this.leave(joined)
+    const left = within(this.services.clock, QUICK_MS, Promise.all(quick.map(({ turn }) => turn)))
+    for (const joined of slow) this.leave(joined, left)
     void this.look() // the next owners are known before the parts are free
   }
 
@@ -262,12 +253,13 @@ export class LeaseOwners implements Owners {
     for (const joined of this.joined.values()) this.leave(joined)
   }
 
-  private leave(joined: Joined): void {
+  private leave(joined: Joined, after: Promise<unknown> = Promise.resolve()): void {
     const { owned, abort } = joined
     if (joined.state !== 'taken') return
     joined.state = 'leaving'
     abort.abort()
     const leave = async (): Promise<void> => {
+      await after
       await owned.leave().catch((error: unknown) =>
         this.services.logger.error('a consumer was not left as it should be', {
           consumer: owned.name,

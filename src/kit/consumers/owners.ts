@@ -9,6 +9,8 @@ import { untilDone } from './retry.ts'
 export interface Owned {
   /** Name of the part; ends with `-<partition>` for a partition. */
   name: string
+  /** Whether taking and leaving it use the processor for long: nothing that does not waits for it. */
+  isSlow?: boolean
   /** Called when the part becomes this process's. */
   take(isOurs: IsOurs): Promise<void>
   /** Called when the part goes: resolves when nothing of it runs here any more. */
@@ -17,7 +19,10 @@ export interface Owned {
 
 /** Decides which process runs which part. Checkpoints have fences too: a process that lost one stores nothing. */
 export interface Owners {
-  /** Joins in running these parts. Resolves when each is taken, or another process's; `leave` ends it. */
+  /**
+   * Joins in running these parts. Resolves when each is taken, or another process's; beside other processes it does not
+   * wait for slow ones. `leave` ends it.
+   */
   join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }>
   /** Starts to leave everything at once, if another process can take it; `leave` waits for its end. */
   leaveAll(): void
@@ -80,6 +85,7 @@ export const ownedPartitions = <Entry>(
 ): Owned[] =>
   Array.from({ length: partitions }, (_, partition) => ({
     name: `${consumer.name}-${partition}`,
+    isSlow: consumer.isSlow,
     take: (isOurs) => feed.add(consumer, partition, isOurs),
     leave: () => feed.remove(consumer, partition),
   }))

@@ -15,6 +15,8 @@ import { forever, within } from './retry.ts'
  */
 export interface PartitionConsumer<Entry> {
   name: string
+  /** Whether loading and leaving a partition use the processor for long. */
+  isSlow?: boolean
   /** Restores its state and answers the revision of the last entry already applied, -1 for none. */
   load(partition: number): Promise<number>
   handle(entry: Entry, partition: number): void | Promise<void>

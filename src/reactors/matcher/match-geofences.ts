@@ -40,6 +40,7 @@ const TAIL_EVENTS_MAX = 64
  */
 export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   readonly name = 'matcher'
+  readonly isSlow = true
   onLost: PartitionConsumer<LocationEntry>['onLost']
   private readonly services: Pick<Services, 'log' | 'tables' | 'clock'>
   private readonly options: MatcherOptions

@@ -5,6 +5,7 @@ import { openRedisTables } from '../../../src/engines/redis-tables/redis-tables.
 import { GONE_LIFE_MS, LeaseMembers, LIFE_MS, LIFE_MS_MAX, LOOK_MS } from '../../../src/kit/consumers/lease-members.ts'
 import { type Held, LeaseRows } from '../../../src/kit/consumers/lease-rows.ts'
 import { LeaseOwners } from '../../../src/kit/consumers/leases.ts'
+import { defer } from '../../../src/kit/consumers/deferred.ts'
 import type { IsOurs } from '../../../src/kit/consumers/follower.ts'
 import type { Owned } from '../../../src/kit/consumers/owners.ts'
 import { sharesOf } from '../../../src/kit/consumers/shares.ts'
@@ -255,6 +256,36 @@ test('whoever ends leaves everything at once where another process can take it, 
   await pass([a], 'what b had, before any of its roles is closed', () => a.has.size === NAMES.length)
   t.equal(b.has.size, 0)
   await b.close()
+})
+
+test('what is slow is left once the rest is, and a start beside another process does not wait for it', async (t) => {
+  const tables = await open(t)
+  const a = await openNode(t, tables, 'a', ['sweep'])
+  await a.joining
+  const life = { node: 'b', id: 'b' }
+  const owners = await LeaseOwners.open({ tables, clock: new FakeClock(), logger: keepErrors([]), life })
+  const [taken, left] = [defer(), defer()]
+  const order: string[] = []
+  const part = (name: string, isSlow: boolean): Owned => ({
+    name,
+    isSlow,
+    take: () => (isSlow ? taken.promise : Promise.resolve()),
+    leave: async () => {
+      if (!isSlow) await left.promise
+      order.push(name)
+    },
+  })
+  const joined = await owners.join([part('matcher-0', true), part('history-0', false), part('matcher-1', true)])
+  t.pass('its slow parts are still being taken')
+  taken.resolve()
+  owners.leaveAll()
+  await owners.borrow([], async () => undefined)
+  t.same(order, [], 'nothing is left before the quick one')
+  left.resolve()
+  await joined.leave()
+  t.equal(order[0], 'history-0')
+  t.equal(order.length, 3)
+  await owners.close()
 })
 
 test('what is borrowed is left by whoever has it, and goes back', async (t) => {

@@ -1,5 +1,31 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
+import type { Owned } from './owners.ts'
+
+/** A part that a process joins in running. */
+export interface Joined {
+  owned: Owned
+  state: 'idle' | 'taken' | 'leaving'
+  isEnding: boolean
+  /** Ends the attempts to take it. */
+  abort: AbortController
+  /** Taking and leaving run one after the other. */
+  turn: Promise<void>
+}
+
+export const joinedOf = (owned: Owned): Joined => ({
+  owned,
+  state: 'idle',
+  isEnding: false,
+  abort: new AbortController(),
+  turn: Promise.resolve(),
+})
+
+/** Parts that use the processor for long when they are taken or left, and the others. */
+export const bySpeed = (all: readonly Joined[]): { quick: Joined[]; slow: Joined[] } => {
+  const isSlow = ({ owned }: Joined): boolean => owned.isSlow === true
+  return { quick: all.filter((joined) => !isSlow(joined)), slow: all.filter(isSlow) }
+}
 
 /** Logs how long it took to take these, and the last of each consumer. */
 export const logTaken = async (
