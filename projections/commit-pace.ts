@@ -1,7 +1,10 @@
-/** Few rows are committed soon, many about once a second: then most are committed once for several points. */
-const SOON_MS = 200
+/** Few rows are committed as soon as that costs little, many about once a second: then most are committed once for several points. */
+const SOON_MS = 20
+const SOON_MS_MAX = 200
 const PAUSE_MS = 1_000
 const FEW_ROWS = 1_000
+/** Share of the time that commits of few rows may take where they do not wait for longer. */
+const SOON_SHARE = 0.05
 /** Approximate share of the time that commits may take; pauses last at most `PAUSE_MS_MAX`. */
 const SHARE = 0.25
 const PAUSE_MS_MAX = 4_000
@@ -14,13 +17,18 @@ export class CommitPace {
 
   /** From the first change to its commit. */
   get waitMs(): number {
-    return this.rows <= FEW_ROWS ? SOON_MS : PAUSE_MS
+    return this.rows <= FEW_ROWS ? Math.min(SOON_MS_MAX, this.soonMs(this.tookMs)) : PAUSE_MS
   }
 
   /** From the end of a commit to the next: the shorter of two counts, since one that a takeover or sleep held up cost nothing. */
   pauseMs(tookMs: number): number {
     const costMs = Math.min(this.tookMs, tookMs)
     this.tookMs = tookMs
-    return Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS, costMs / SHARE))
+    const leastMs = this.rows <= FEW_ROWS ? Math.min(PAUSE_MS, this.soonMs(costMs)) : PAUSE_MS
+    return Math.min(PAUSE_MS_MAX, Math.max(leastMs, costMs / SHARE))
+  }
+
+  private soonMs(costMs: number): number {
+    return Math.max(SOON_MS, costMs / SOON_SHARE)
   }
 }
