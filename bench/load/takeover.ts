@@ -209,7 +209,8 @@ const run = async (folder: string): Promise<void> => {
           services.b = await start('b', 600_000)
           const readyMs = Date.now() - startedMs
           const own = lineSince(services.b, startedMs, 'parts taken')
-          report(`start after ${name}`, { ready: readyMs, ...(own !== undefined && took(own)) })
+          const usedMs = cpuMsOf(services.b)
+          report(`start after ${name}`, { ready: readyMs, ...(own !== undefined && took(own)), 'its processor': usedMs })
           await pace?.end()
         }
       }
