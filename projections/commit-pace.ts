@@ -4,7 +4,7 @@ const SOON_MS_MAX = 200
 const PAUSE_MS = 1_000
 const FEW_ROWS = 1_000
 /** Share of the time that commits of few rows may take where they do not wait for longer. */
-const SOON_SHARE = 0.05
+const SOON_SHARE = 0.1
 /** Approximate share of the time that commits may take; pauses last at most `PAUSE_MS_MAX`. */
 const SHARE = 0.25
 const PAUSE_MS_MAX = 4_000

@@ -69,8 +69,10 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     // Commits of other partitions tell nothing about this one.
     if (this.partitions.has(partition)) await this.lastCommit
     const { tables } = this.options
-    await Promise.all([LATEST_POSITIONS, LATEST_TRACKERS].map((table) => tables.declare(table)))
-    const checkpoint = await OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition))
+    const [checkpoint] = await Promise.all([
+      OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition)),
+      ...[LATEST_POSITIONS, LATEST_TRACKERS].map((table) => tables.declare(table)),
+    ])
     // State stored before trackers were kept is started over.
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1

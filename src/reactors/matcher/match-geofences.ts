@@ -58,9 +58,9 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
   async load(partition: number): Promise<number> {
     await this.drop(partition)
     const { log, tables, clock } = this.services
-    await Promise.all([MATCHER_STATE, RUNNING_TRIPS].map((table) => tables.declare(table)))
     const taking = takeDecisions(log, partition, clock.now())
     taking.catch(() => undefined) // awaited once the state is there
+    await Promise.all([MATCHER_STATE, RUNNING_TRIPS].map((table) => tables.declare(table)))
     const matcher = new MatcherPartition({ log, tables, clock, book: this.book }, partition)
     try {
       const loaded = await this.inTurn(await matcher.take())

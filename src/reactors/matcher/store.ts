@@ -47,9 +47,9 @@ const CHUNKS_PER_READ = 64
 const PAGES_PER_READ = 32
 /**
  * Turns of a restore, in ms: what needs nothing old, such as positions of the same partitions, waits for many answers
- * one after the other, and for a turn before each. Of a busy loop it has a third.
+ * one after the other, and for a turn before each. Of a busy loop it has half.
  */
-const RESTORE_TURN = { least: 2, most: 50, times: 0.5 }
+const RESTORE_TURN = { least: 2, most: 50, times: 1 }
 
 export class MatcherStore {
   private readonly tables: TableStore
