@@ -69,10 +69,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     // Commits of other partitions tell nothing about this one.
     if (this.partitions.has(partition)) await this.lastCommit
     const { tables } = this.options
-    const [checkpoint] = await Promise.all([
-      OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition)),
-      ...[LATEST_POSITIONS, LATEST_TRACKERS].map((table) => tables.declare(table)),
-    ])
+    const made = [LATEST_POSITIONS, LATEST_TRACKERS].map((table) => tables.declare(table))
+    const [checkpoint] = await Promise.all([OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition)), ...made])
     // State stored before trackers were kept is started over.
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
