@@ -210,7 +210,11 @@ const run = async (folder: string): Promise<void> => {
           const readyMs = Date.now() - startedMs
           const own = lineSince(services.b, startedMs, 'parts taken')
           const usedMs = cpuMsOf(services.b)
-          report(`start after ${name}`, { ready: readyMs, ...(own !== undefined && took(own)), 'its processor': usedMs })
+          report(`start after ${name}`, {
+            ready: readyMs,
+            ...(own !== undefined && took(own)),
+            'its processor': usedMs,
+          })
           await pace?.end()
         }
       }
