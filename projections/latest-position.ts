@@ -1,19 +1,17 @@
 import { StaleCommit, type TableStore } from '../src/engines/table-store.ts'
-import { AHEAD, partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
+import { partitionOf, type LocationEntry } from '../src/features/locations/events.ts'
 import {
-  latestPointAt,
   LATEST_POSITIONS,
   LATEST_TRACKERS,
   latestPositionCheckpoint,
-  movePoint,
   type LatestPositionRow,
 } from '../src/features/locations/views.ts'
 import type { Clock } from '../src/kernel/clock.ts'
-import type { RowChange } from '../src/kernel/table.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import { CommitPace } from './commit-pace.ts'
-import { isIndexed, latestOf, latestPlace, type OwnedPoint, ownedPoint, trackerChange } from './latest-restore.ts'
+import { LatestPartition, type Tracker, trackersOf } from './latest-partition.ts'
+import { isIndexed, latestOf, latestPlace } from './latest-restore.ts'
 
 export const LATEST_POSITION = 'latest-position'
 
@@ -29,23 +27,6 @@ export interface LatestPositionsOptions {
 /** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
 
-/** State of one partition in this process. */
-interface Partition {
-  checkpoint: OwnedCheckpoint
-  at: number
-  committedAt: number
-  /** Revision at which the first rows since it was taken are committed at once; undefined afterwards. */
-  firstAt: number | undefined
-  /** Rows of the trackers with a point since the partition was taken. */
-  points: Map<string, OwnedPoint>
-  /** Trackers looked up without finding a row. */
-  absent: Set<string>
-  /** Trackers stored beside their rows. */
-  indexed: Set<string>
-  /** Trackers whose row has changed since the last commit, with their organization. */
-  changed: Map<string, string>
-}
-
 /**
  * Keeps the newest point of each tracker in memory and commits the rows that changed, with the checkpoint, about once a
  * second. A late point or one ahead of the clock moves nothing; after a crash the last second is read again.
@@ -54,7 +35,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   readonly name = LATEST_POSITION
   onLost: PartitionConsumer<LocationEntry>['onLost']
   private readonly options: LatestPositionsOptions
-  private readonly partitions = new Map<number, Partition>()
+  private readonly partitions = new Map<number, LatestPartition>()
   private cancelTimer: (() => void) | undefined
   /** The last requested commit. One at a time, or a checkpoint would cover rows that another has yet to store. */
   private lastCommit: Promise<void> = Promise.resolve()
@@ -74,15 +55,14 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     // State stored before trackers were kept is started over.
     if (checkpoint.at && !isIndexed(checkpoint.at)) await checkpoint.commit([], latestPlace(partition, -1))
     const at = checkpoint.at?.[partition] ?? -1
-    const known = { points: new Map(), absent: new Set<string>(), indexed: new Set<string>(), changed: new Map() }
-    this.partitions.set(partition, { checkpoint, at, committedAt: at, firstAt: at, ...known })
+    this.partitions.set(partition, new LatestPartition(partition, checkpoint, at))
     return at
   }
 
   /** A tracker's row is read at its first point: an owner of many new trackers does not wait for all of them. */
   handle(entry: LocationEntry, partition: number): void | Promise<void> {
     const state = this.loaded(partition)
-    const unread = unreadOf(state, trackersOf(entry))
+    const unread = state.unreadOf(trackersOf(entry))
     if (unread === undefined) return this.apply(entry, partition, state)
     return this.read(state, partition, unread).then(() => {
       if (this.loaded(partition) !== state) throw new Error(`partition ${partition} was loaded anew meanwhile`)
@@ -94,7 +74,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   async foresee(entries: readonly LocationEntry[], partition: number): Promise<void> {
     const state = this.loaded(partition)
     if (state.firstAt !== undefined) state.firstAt = entries[entries.length - 1].revision
-    await this.read(state, partition, unreadOf(state, entries.flatMap(trackersOf)) ?? [])
+    await this.read(state, partition, state.unreadOf(entries.flatMap(trackersOf)) ?? [])
   }
 
   storedThrough(partition: number): number {
@@ -116,7 +96,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   /** The newest point known here; undefined for a tracker never seen or of a partition that runs elsewhere. */
   of(trackerId: string): LatestPositionRow | undefined {
-    return this.partitions.get(partitionOf(trackerId, this.options.partitions))?.points.get(trackerId)
+    return this.partitions.get(partitionOf(trackerId, this.options.partitions))?.rowOf(trackerId)
   }
 
   /** Revision of the last handled entry of a partition; undefined where it runs elsewhere. */
@@ -147,33 +127,21 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     await this.flush()
   }
 
-  private loaded(partition: number): Partition {
+  private loaded(partition: number): LatestPartition {
     const state = this.partitions.get(partition)
     if (state === undefined) throw new Error(`partition ${partition} of the latest positions is not loaded`)
     return state
   }
 
   /** The previous owner has already stored all of its own, or never will. */
-  private async read(
-    { points, absent, indexed }: Partition,
-    partition: number,
-    unread: readonly Tracker[],
-  ): Promise<void> {
-    for await (const { organizationId, trackerId, row } of latestOf(this.options.tables, partition, unread)) {
-      indexed.add(trackerId)
-      if (row !== undefined) points.set(trackerId, ownedPoint(row, organizationId))
-    }
-    for (const { trackerId } of unread) if (!points.has(trackerId)) absent.add(trackerId)
+  private async read(state: LatestPartition, partition: number, unread: readonly Tracker[]): Promise<void> {
+    for await (const stored of latestOf(this.options.tables, partition, unread)) state.restore(stored)
+    state.lookedUp(unread)
   }
 
-  private apply(entry: LocationEntry, partition: number, state: Partition): void {
-    if (entry.kind === 'points') takePoints(state, entry.batch)
-    if (entry.kind === 'trackerDeleted') {
-      const { trackerId, organizationId } = entry.deletion
-      state.points.delete(trackerId)
-      state.absent.add(trackerId)
-      state.changed.set(trackerId, organizationId)
-    }
+  private apply(entry: LocationEntry, partition: number, state: LatestPartition): void {
+    if (entry.kind === 'points') state.take(entry.batch)
+    if (entry.kind === 'trackerDeleted') state.forget(entry.deletion)
     state.at = entry.revision
     if (entry.kind === 'trackerDeleted') {
       // A caller waits until a deleted tracker is forgotten.
@@ -186,7 +154,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   /** Nobody has shown the partition's points since it was left: they do not wait until others are due. */
-  private commitFirst(partition: number, state: Partition): void {
+  private commitFirst(partition: number, state: LatestPartition): void {
     state.firstAt = undefined
     this.inTurn(() => this.commit(partition, state)).catch(this.options.onFailure)
   }
@@ -204,7 +172,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   private async commitAll(): Promise<void> {
     const begunMs = this.options.clock.monotonic()
-    this.pace.rows = [...this.partitions.values()].reduce((rows, { changed }) => rows + changed.size, 0)
+    this.pace.rows = [...this.partitions.values()].reduce((rows, { changedCount }) => rows + changedCount, 0)
     try {
       for (const [partition, state] of this.partitions) await this.commit(partition, state)
     } catch (error) {
@@ -212,89 +180,39 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     }
     this.cancelTimer = undefined
     const isBehind = [...this.partitions.values()].some(
-      ({ at, committedAt, changed }) => at > committedAt || changed.size > 0,
+      ({ at, committedAt, changedCount }) => at > committedAt || changedCount > 0,
     )
     const pauseMs = this.pace.pauseMs(this.options.clock.monotonic() - begunMs)
     if (isBehind) this.commitLater(pauseMs)
   }
 
   /** Another process now follows the partition, or the table has lost rows: it is loaded again before any handling. */
-  private lost(partition: number, state: Partition): void {
+  private lost(partition: number, state: LatestPartition): void {
     if (this.partitions.get(partition) !== state) return
     this.partitions.delete(partition)
     this.onLost?.(partition)
   }
 
-  private async commit(partition: number, state: Partition): Promise<void> {
-    if (state.at === state.committedAt && state.changed.size === 0) return
-    const { at, changed } = state
-    state.changed = new Map()
-    const waiting = [...changed]
+  private async commit(partition: number, state: LatestPartition): Promise<void> {
+    if (state.at === state.committedAt && state.changedCount === 0) return
+    const { at } = state
+    const changed = state.takeChanged()
+    let stored = 0
     try {
       do {
-        const some = waiting.slice(0, ROWS_PER_COMMIT)
-        const rows = some.map(([trackerId, organizationId]) => changeOf(state, trackerId, organizationId))
-        const isLast = waiting.length <= ROWS_PER_COMMIT
-        const trackers = trackerChanges(state, partition, rows)
+        const slots = changed.slice(stored, stored + ROWS_PER_COMMIT)
+        const rows = slots.map((slot) => state.rowChangeOf(slot))
+        const isLast = stored + slots.length === changed.length
+        const trackers = state.trackerChangesOf(slots, rows)
         await state.checkpoint.commit([...rows, ...trackers], isLast ? latestPlace(partition, at) : undefined)
-        for (const { id, row } of trackers) row === null ? state.indexed.delete(id) : state.indexed.add(id)
-        waiting.splice(0, ROWS_PER_COMMIT)
-      } while (waiting.length > 0)
+        state.stored(slots, rows)
+        stored += slots.length
+      } while (stored < changed.length)
       state.committedAt = at
     } catch (error) {
       if (error instanceof StaleCommit) return this.lost(partition, state)
-      for (const [trackerId, organizationId] of waiting) state.changed.set(trackerId, organizationId)
+      for (const slot of changed.slice(stored)) state.change(slot)
       throw error
     }
-  }
-}
-
-type Tracker = PointBatch['trackers'][number]
-
-/** Trackers whose row has yet to be looked up, each once; undefined, without an allocation, for none: nearly always. */
-const unreadOf = ({ points, absent }: Partition, trackers: readonly Tracker[]): Tracker[] | undefined => {
-  let unread: Map<string, Tracker> | undefined
-  for (const one of trackers)
-    if (!points.has(one.trackerId) && !absent.has(one.trackerId)) (unread ??= new Map()).set(one.trackerId, one)
-  return unread && [...unread.values()]
-}
-
-const trackersOf = (entry: LocationEntry): readonly Tracker[] => {
-  if (entry.kind === 'points') return entry.batch.trackers
-  return entry.kind === 'trackerDeleted' ? [entry.deletion] : []
-}
-
-/** Takes the last point of each tracker of the batch not ahead of the clock, if newer than the known one. */
-export const takePoints = ({ points, changed }: Pick<Partition, 'points' | 'changed'>, batch: PointBatch): void => {
-  const { tracker, flags, recordedAt } = batch
-  for (let i = batch.count - 1; i >= 0; ) {
-    const place = tracker[i]
-    while (i >= 0 && tracker[i] === place && (flags[i] & AHEAD) !== 0) i--
-    if (i >= 0 && tracker[i] === place) {
-      const { trackerId, organizationId } = batch.trackers[place]
-      const known = points.get(trackerId)
-      const isNewer = known === undefined || recordedAt[i] > known.recordedAt
-      if (known === undefined) points.set(trackerId, ownedPoint(latestPointAt(batch, i, trackerId), organizationId))
-      else if (isNewer) movePoint(known, batch, i)
-      if (isNewer) changed.set(trackerId, organizationId)
-    }
-    while (i >= 0 && tracker[i] === place) i--
-  }
-}
-
-/** Changes of these rows to the list of the partition's trackers: none, for nearly every commit. */
-const trackerChanges = ({ indexed }: Partition, partition: number, rows: readonly RowChange[]): RowChange[] =>
-  rows
-    .filter(({ id, row }) => indexed.has(id) === (row === null))
-    .map(({ id, row, scope }) => trackerChange(partition, id, row === null ? undefined : scope))
-
-/** A copy of the present row: the one on its way to the table must not change. */
-const changeOf = ({ points }: Partition, trackerId: string, organizationId: string): RowChange => {
-  const row = points.get(trackerId)
-  return {
-    table: LATEST_POSITIONS.name,
-    scope: organizationId,
-    id: trackerId,
-    row: row === undefined ? null : ownedPoint(row, row.organizationId),
   }
 }

@@ -1,11 +1,17 @@
 import type { TableStore } from '../src/engines/table-store.ts'
-import { partitionOf, type LocationEntry } from '../src/features/locations/events.ts'
-import { LATEST_POSITIONS, latestPositionCheckpoint, type LatestPositionRow } from '../src/features/locations/views.ts'
+import { partitionOf, type LocationEntry, type PointBatch } from '../src/features/locations/events.ts'
+import {
+  latestPointAt,
+  LATEST_POSITIONS,
+  latestPositionCheckpoint,
+  type LatestPositionRow,
+} from '../src/features/locations/views.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
-import { LATEST_POSITION, takePoints } from './latest-position.ts'
-import { latestOfPartition, trackerChange } from './latest-restore.ts'
+import { forEachNewest } from './latest-partition.ts'
+import { LATEST_POSITION } from './latest-position.ts'
+import { latestOfPartition, ownedPoint, trackerChange } from './latest-restore.ts'
 
 /** Place of a batch or a deletion in the log. */
 export interface LogPlace {
@@ -49,7 +55,6 @@ interface Rebuilt {
   /** Newest revision known to the history. */
   seen: number
   points: Map<string, OwnedPosition>
-  changed: Map<string, string>
   /** Rows to correct. */
   changes: RowChange[]
 }
@@ -105,7 +110,6 @@ class LatestRebuilding {
         at: await historyAt(partition),
         seen: -1,
         points: new Map(),
-        changed: new Map(),
         changes: [],
       })
     }
@@ -136,9 +140,8 @@ class LatestRebuilding {
       throw new Error(`the latest positions of partition ${partition} do not come to where the history is`)
     const through = await standsAt(partition)
     for await (const entry of entries(partition, state.at + 1, through)) {
-      if (entry.kind === 'points') takePoints(state, entry.batch)
+      if (entry.kind === 'points') takePoints(state.points, entry.batch)
       if (entry.kind === 'trackerDeleted') state.points.delete(entry.deletion.trackerId)
-      state.changed.clear()
     }
     state.at = Math.max(state.at, through)
   }
@@ -216,3 +219,11 @@ class LatestRebuilding {
 
 const isAfter = (place: LogPlace, deletion: LogPlace): boolean =>
   place.epoch > deletion.epoch || (place.epoch === deletion.epoch && place.revision > deletion.revision)
+
+const takePoints = (points: Map<string, OwnedPosition>, batch: PointBatch): void =>
+  forEachNewest(batch, (place, i) => {
+    const { trackerId, organizationId } = batch.trackers[place]
+    const known = points.get(trackerId)
+    if (known === undefined) points.set(trackerId, ownedPoint(latestPointAt(batch, i, trackerId), organizationId))
+    else if (batch.recordedAt[i] > known.recordedAt) Object.assign(known, latestPointAt(batch, i, trackerId))
+  })

@@ -7,11 +7,16 @@ export const cpuMs = (begun: NodeJS.CpuUsage): number => {
   return (user + system) / 1000
 }
 
-/** Bytes held on the heap and in buffers after a collection. */
-export const heldBytes = (): number => {
+/** Memory of the process after a collection. */
+export const collected = (): NodeJS.MemoryUsage => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   for (let i = 0; i < 3; i++) collect()
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return process.memoryUsage()
+}
+
+/** Bytes held on the heap and in buffers after a collection. */
+export const heldBytes = (): number => {
+  const { heapUsed, arrayBuffers } = collected()
   return heapUsed + arrayBuffers
 }

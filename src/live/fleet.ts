@@ -1,42 +1,67 @@
 import { AHEAD, type LocationEntry, type PointBatch } from '../features/locations/events.ts'
 import {
-  latestPointAt,
-  lastSeenAt,
+  HAS_POINT,
+  hasPoint,
+  isNewer,
+  keepLatest,
+  keepPoint,
+  latestKept,
   type LatestPoint,
-  movePoint,
+  latOf,
+  lngOf,
+  P_STATE,
+  POINT_INTS,
   positionText,
+  seenAtKept,
   seesUserOf,
 } from '../features/locations/views.ts'
 import { statusAt, type StatusAges, type TrackerStatus } from '../features/trackers/status.ts'
 import type { TrackerFacts } from '../features/trackers/views.ts'
-import type { Box } from '../geo/box.ts'
+import { type Box, boxContains } from '../geo/box.ts'
 import type { UserCaller } from '../kernel/caller.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
+import { type Piece, Records } from '../kernel/records.ts'
+import { Slots } from '../kernel/slots.ts'
 import { cellAt, Cells } from './cells.ts'
+import { type Sight, Sights } from './sights.ts'
 
-interface Unit {
-  trackerId: string
-  facts: TrackerFacts | undefined
-  /** Undefined: never seen, or deleted since. */
-  point: LatestPoint | undefined
-  /** JSON of the position, made on first use after a change. */
+/** Whole numbers of a record, after the point: the place when subscriptions were last informed. */
+const TOLD_LAT = POINT_INTS
+const TOLD_LNG = POINT_INTS + 1
+/** An even number. */
+const RECORD_INTS = POINT_INTS + 3
+/** Bits of the state beside `HAS_POINT`: subscriptions were informed of a place. */
+const HAS_TOLD = HAS_POINT << 1
+/** It is among the changed ones. */
+const CHANGED = HAS_POINT << 2
+/** Its texts, if they are still kept, are those of the present point and facts. */
+const HAS_TEXTS = HAS_POINT << 3
+
+/** JSON of a position, each made on first use after a change. */
+interface Texts {
+  status: TrackerStatus
   text: string | undefined
-  /** The same for callers that may see the tracker's user. */
+  /** For callers that may see the tracker's user. */
   userText: string | undefined
-  textStatus: TrackerStatus | undefined
-  /** 1e-7 degree: its place when subscriptions were last informed; NaN for none. */
-  toldLat: number
-  toldLng: number
-  /** Its cell; NaN for none. */
-  cell: number
 }
 
-/** The last positions of one organization's trackers, each at a slot: a small number that stays the tracker's. */
+/** Texts that are kept at least, so that many who look at the same part of a fleet share them. */
+const TEXTS_LEAST = 20_000
+
+/**
+ * The last positions of one organization's trackers, each at a slot: a small number that stays the tracker's. All of a
+ * position is in its record; objects and texts are made of those that are sent.
+ */
 export class Fleet {
-  private readonly units: Unit[] = []
-  private readonly slots = new Map<string, number>()
+  private readonly slots = new Slots()
+  private readonly records = new Records(RECORD_INTS)
+  private readonly names: (string | undefined)[] = []
+  /** Undefined: nothing is known but points. */
+  private readonly sights: (Sight | undefined)[] = []
+  private readonly shared = new Sights()
+  private readonly texts = new RecentMap<number, Texts>(TEXTS_LEAST)
   private readonly cells = new Cells()
   private changed: number[] = []
-  private readonly changedMarks = new Set<number>()
   private readonly ages: StatusAges
 
   constructor(ages: StatusAges) {
@@ -44,29 +69,15 @@ export class Fleet {
   }
 
   get size(): number {
-    return this.units.length
+    return this.slots.size
   }
 
   slotOf(trackerId: string): number {
-    const known = this.slots.get(trackerId)
-    if (known !== undefined) return known
-    this.slots.set(trackerId, this.units.length)
-    this.units.push({
-      trackerId,
-      facts: undefined,
-      point: undefined,
-      text: undefined,
-      userText: undefined,
-      textStatus: undefined,
-      toldLat: Number.NaN,
-      toldLng: Number.NaN,
-      cell: Number.NaN,
-    })
-    return this.units.length - 1
+    return this.slots.of(trackerId)
   }
 
-  unit(slot: number): Readonly<Unit> {
-    return this.units[slot]
+  idOf(slot: number): string {
+    return this.slots.idOf(slot)
   }
 
   /** Slots that may be in the viewport; undefined: look at every slot. */
@@ -80,98 +91,134 @@ export class Fleet {
   }
 
   /** Undefined for an unknown tracker. */
-  factsOf(trackerId: string): TrackerFacts | undefined {
+  sightOf(trackerId: string): Sight | undefined {
     const slot = this.slots.get(trackerId)
-    return slot === undefined ? undefined : this.units[slot].facts
+    return slot === undefined ? undefined : this.sights[slot]
   }
 
-  /** Takes a point, which belongs to the fleet from then on, unless a newer one is known. */
+  sightAt(slot: number): Sight | undefined {
+    return this.sights[slot]
+  }
+
+  /** A copy of the point; undefined for a tracker never seen, or deleted since. */
+  pointAt(slot: number): LatestPoint | undefined {
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
+    return hasPoint(piece, at) ? latestKept(piece, at, this.slots.idOf(slot)) : undefined
+  }
+
+  /** Whether the tracker is anywhere within the viewport; without one, whether it is anywhere at all. */
+  isWithin(slot: number, viewport: Box | undefined): boolean {
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
+    if (!hasPoint(piece, at)) return false
+    return viewport === undefined || boxContains(viewport, lngOf(piece, at), latOf(piece, at))
+  }
+
+  /** Takes a point unless a newer one is known. */
   move(point: LatestPoint): void {
     const slot = this.slotOf(point.trackerId)
-    const unit = this.units[slot]
-    if (unit.point !== undefined && unit.point.recordedAt >= point.recordedAt) return
-    unit.point = point
-    this.moved(slot)
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
+    if (!isNewer(piece, at, point.recordedAt)) return
+    keepLatest(piece, at, point)
+    this.moved(slot, piece, at)
   }
 
   /** Takes the newest point of one tracker of a batch, whose points stand from `from` to before `to`. */
   take(batch: PointBatch, from: number, to: number): void {
-    let at = to - 1
-    while (at >= from && (batch.flags[at] & AHEAD) !== 0) at--
-    if (at < from) return
-    const { trackerId } = batch.trackers[batch.tracker[at]]
-    const slot = this.slotOf(trackerId)
-    const unit = this.units[slot]
-    if (unit.point !== undefined && unit.point.recordedAt >= batch.recordedAt[at]) return
-    if (unit.point === undefined) unit.point = latestPointAt(batch, at, trackerId)
-    else movePoint(unit.point, batch, at)
-    this.moved(slot)
+    let i = to - 1
+    while (i >= from && (batch.flags[i] & AHEAD) !== 0) i--
+    if (i < from) return
+    const slot = this.slotOf(batch.trackers[batch.tracker[i]].trackerId)
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
+    if (!isNewer(piece, at, batch.recordedAt[i])) return
+    keepPoint(piece, at, batch, i)
+    this.moved(slot, piece, at)
   }
 
   knowUnlessKnown(trackerId: string, facts: TrackerFacts): void {
-    if (this.units[this.slotOf(trackerId)].facts === undefined) this.know(trackerId, facts)
+    if (this.sightOf(trackerId) === undefined) this.know(trackerId, facts)
   }
 
   know(trackerId: string, facts: TrackerFacts): void {
     const slot = this.slotOf(trackerId)
-    this.units[slot].facts = facts
-    this.touch(slot)
+    this.names[slot] = facts.name
+    this.sights[slot] = this.shared.of(facts)
+    this.touch(slot, this.records.piece(slot), this.records.at(slot))
   }
 
   forget(trackerId: string): void {
     const slot = this.slots.get(trackerId)
     if (slot === undefined) return
-    this.units[slot].point = undefined
-    this.moved(slot)
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
+    piece.ints[at + P_STATE] &= ~HAS_POINT
+    this.moved(slot, piece, at)
   }
 
-  /** Slots that changed since the last call. */
-  takeChanged(): number[] {
-    const changed = this.changed
+  /** Calls `visit` for each unit that changed since the last call, with the place told then and the present one (NaN: none). */
+  tellChanged(visit: (slot: number, fromLat: number, fromLng: number, toLat: number, toLng: number) => void): void {
+    const { changed } = this
     this.changed = []
-    this.changedMarks.clear()
-    return changed
-  }
-
-  /** Notes that subscriptions know the present place of the unit. */
-  told(slot: number): void {
-    const unit = this.units[slot]
-    unit.toldLat = unit.point === undefined ? Number.NaN : unit.point.lat
-    unit.toldLng = unit.point === undefined ? Number.NaN : unit.point.lng
+    for (const slot of changed) {
+      const piece = this.records.piece(slot)
+      const at = this.records.at(slot)
+      const { ints } = piece
+      const state = ints[at + P_STATE]
+      const wasTold = (state & HAS_TOLD) !== 0
+      const fromLat = wasTold ? ints[at + TOLD_LAT] : Number.NaN
+      const fromLng = wasTold ? ints[at + TOLD_LNG] : Number.NaN
+      const isThere = (state & HAS_POINT) !== 0
+      ints[at + P_STATE] = (state & ~(HAS_TOLD | CHANGED)) | (isThere ? HAS_TOLD : 0)
+      ints[at + TOLD_LAT] = latOf(piece, at)
+      ints[at + TOLD_LNG] = lngOf(piece, at)
+      visit(slot, fromLat, fromLng, isThere ? latOf(piece, at) : Number.NaN, isThere ? lngOf(piece, at) : Number.NaN)
+    }
   }
 
   /** The position as JSON text, as this caller may see it. The unit must have a point. */
   text(slot: number, now: number, caller: UserCaller): string {
-    const unit = this.units[slot]
-    const point = unit.point as LatestPoint
-    const facts = unit.facts ?? NO_FACTS
-    const status = statusAt(lastSeenAt(point), now, this.ages)
-    if (unit.textStatus !== status) unit.text = unit.userText = undefined
-    unit.textStatus = status
-    if (facts.userId !== undefined && seesUserOf(caller, facts))
-      return (unit.userText ??= flat(positionText(point, facts, status)))
-    return (unit.text ??= flat(positionText(point, { name: facts.name, vehicleId: facts.vehicleId }, status)))
+    const status = statusAt(seenAtKept(this.records.piece(slot), this.records.at(slot)), now, this.ages)
+    const texts = this.textsOf(slot, status)
+    const { userId, vehicleId, userHubIds } = this.sights[slot] ?? NO_SIGHT
+    if (userId !== undefined && seesUserOf(caller, { userId, userHubIds }))
+      return (texts.userText ??= this.newText(slot, { userId, vehicleId }, status))
+    return (texts.text ??= this.newText(slot, { vehicleId }, status))
   }
 
-  private moved(slot: number): void {
-    const unit = this.units[slot]
-    const cell = unit.point === undefined ? Number.NaN : cellAt(unit.point.lat, unit.point.lng)
-    if (!Object.is(cell, unit.cell)) {
-      this.cells.move(slot, unit.cell, cell)
-      unit.cell = cell
-    }
-    this.touch(slot)
+  private newText(slot: number, shown: { userId?: string; vehicleId?: string }, status: TrackerStatus): string {
+    const { userId, vehicleId } = shown
+    return flat(
+      positionText(this.pointAt(slot) as LatestPoint, { name: this.names[slot] ?? '', userId, vehicleId }, status),
+    )
   }
 
-  private touch(slot: number): void {
-    this.units[slot].text = this.units[slot].userText = undefined
-    if (this.changedMarks.has(slot)) return
-    this.changedMarks.add(slot)
-    this.changed.push(slot)
+  private textsOf(slot: number, status: TrackerStatus): Texts {
+    const { ints } = this.records.piece(slot)
+    const state = this.records.at(slot) + P_STATE
+    const kept = (ints[state] & HAS_TEXTS) === 0 ? undefined : this.texts.get(slot)
+    if (kept !== undefined && kept.status === status) return kept
+    const texts: Texts = { status, text: undefined, userText: undefined }
+    this.texts.set(slot, texts)
+    ints[state] |= HAS_TEXTS
+    return texts
+  }
+
+  private moved(slot: number, piece: Piece, at: number): void {
+    this.cells.move(slot, hasPoint(piece, at) ? cellAt(latOf(piece, at), lngOf(piece, at)) : Number.NaN)
+    this.touch(slot, piece, at)
+  }
+
+  private touch(slot: number, { ints }: Piece, at: number): void {
+    const state = ints[at + P_STATE]
+    ints[at + P_STATE] = (state & ~HAS_TEXTS) | CHANGED
+    if ((state & CHANGED) === 0) this.changed.push(slot)
   }
 }
 
-const NO_FACTS: TrackerFacts = { name: '', hubIds: [] }
+const NO_SIGHT: Sight = { hubIds: [] }
 
 /** A concatenated text is a tree until its characters are read: joining flat ones takes a fifth of the time. */
 const flat = (text: string): string => {

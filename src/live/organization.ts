@@ -81,21 +81,12 @@ export class LiveOrganization {
   /** Informs subscriptions of changed units; answers those owed something, and the number of replaced positions. */
   spread(owing: Set<Subscription>): number {
     let conflated = 0
-    for (const slot of this.fleet.takeChanged()) {
-      const { trackerId, point, toldLat, toldLng } = this.fleet.unit(slot)
-      this.viewports.visit(
-        trackerId,
-        toldLat,
-        toldLng,
-        point?.lat ?? Number.NaN,
-        point?.lng ?? Number.NaN,
-        (subscription) => {
-          if (subscription.mark(slot)) conflated++
-          owing.add(subscription)
-        },
-      )
-      this.fleet.told(slot)
-    }
+    this.fleet.tellChanged((slot, fromLat, fromLng, toLat, toLng) => {
+      this.viewports.visit(this.fleet.idOf(slot), fromLat, fromLng, toLat, toLng, (subscription) => {
+        if (subscription.mark(slot)) conflated++
+        owing.add(subscription)
+      })
+    })
     return conflated
   }
 
@@ -109,7 +100,7 @@ export class LiveOrganization {
         positions.push(this.fleet.text(slot, now, subscription.caller))
       } else if (subscription.shown.has(slot)) {
         subscription.shown.delete(slot)
-        gone.push(this.fleet.unit(slot).trackerId)
+        gone.push(this.fleet.idOf(slot))
       }
     }
     return { positions, gone }
@@ -164,14 +155,14 @@ export class LiveOrganization {
 
   /** Resolves when the tracker's viewers are known; undefined where nobody subscribes, or waiting is of no use. */
   factsOf(trackerId: string): Promise<void> | undefined {
-    if (!this.isLoaded || this.subscriptions.size === 0 || this.fleet.factsOf(trackerId) !== undefined) return undefined
+    if (!this.isLoaded || this.subscriptions.size === 0 || this.fleet.sightOf(trackerId) !== undefined) return undefined
     return this.awaited.of(trackerId)
   }
 
   inSight(subscription: Subscription, slot: number): boolean {
-    const { trackerId, point, facts } = this.fleet.unit(slot)
     return (
-      point !== undefined && subscription.covers(point.lat, point.lng) && subscription.concerns(trackerId, facts, true)
+      this.fleet.isWithin(slot, subscription.wanted.viewport) &&
+      subscription.concerns(this.fleet.idOf(slot), this.fleet.sightAt(slot), true)
     )
   }
 
@@ -180,8 +171,8 @@ export class LiveOrganization {
     if (!subscription.wanted.channels.has(event.channel)) return false
     if (event.isFor !== undefined) return event.isFor(subscription)
     if (event.trackerId === undefined) return true
-    const facts = this.fleet.factsOf(event.trackerId) ?? { name: '', hubIds: [] }
-    return subscription.concerns(event.trackerId, facts, event.channel === 'trip')
+    const sight = this.fleet.sightOf(event.trackerId) ?? { hubIds: [] }
+    return subscription.concerns(event.trackerId, sight, event.channel === 'trip')
   }
 }
 
@@ -216,8 +207,8 @@ export const loadOrganization = async (
   }
   for (let slot = 0; slot < before.size; slot++) {
     await breathe()
-    const { trackerId, point } = before.unit(slot)
-    if (point !== undefined && !deletedWhileLoading.has(trackerId)) fleet.move(point)
+    const point = before.pointAt(slot)
+    if (point !== undefined && !deletedWhileLoading.has(point.trackerId)) fleet.move(point)
   }
   deletedWhileLoading.clear()
   organization.isLoaded = true

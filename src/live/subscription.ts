@@ -1,9 +1,9 @@
 import { seesHubs, type UserCaller } from '../kernel/caller.ts'
-import { boxContains } from '../geo/box.ts'
 import type { BoundedQueue } from '../kernel/bounded-queue.ts'
 import { encodeCursor, type EventVector, furthest, isBehind } from './cursor.ts'
 import type { LiveEvent, Wanted, Watcher } from './live-event.ts'
-import { seesWhere, type TrackerFacts } from '../features/trackers/views.ts'
+import type { Sight } from './sights.ts'
+import { seesWhere } from '../features/trackers/views.ts'
 
 /** A waiting event, with the cursor that has seen it. */
 export interface HeldEvent {
@@ -103,17 +103,13 @@ export class Subscription implements Watcher {
   }
 
   /** Whether the caller may see the tracker and subscribed to it, or to its area; the viewport is another question. */
-  concerns(trackerId: string, facts: TrackerFacts | undefined, isAboutWhere: boolean): boolean {
+  concerns(trackerId: string, sight: Sight | undefined, isAboutWhere: boolean): boolean {
     const { trackerIds, hubId, teamId } = this.wanted
     if (trackerIds !== undefined && !trackerIds.has(trackerId)) return false
-    if (facts === undefined) return false
-    if (hubId !== undefined && !facts.hubIds.includes(hubId)) return false
-    if (teamId !== undefined && facts.teamId !== teamId) return false
-    return isAboutWhere ? seesWhere(this.caller, facts) : seesHubs(this.caller, facts.hubIds)
-  }
-
-  covers(lat: number, lng: number): boolean {
-    return this.wanted.viewport === undefined || boxContains(this.wanted.viewport, lng, lat)
+    if (sight === undefined) return false
+    if (hubId !== undefined && !sight.hubIds.includes(hubId)) return false
+    if (teamId !== undefined && sight.teamId !== teamId) return false
+    return isAboutWhere ? seesWhere(this.caller, sight) : seesHubs(this.caller, sight.hubIds)
   }
 }
 

@@ -56,7 +56,7 @@ const open = async (t: Test) => {
       handled,
       undefined,
     )
-    return fleet.unit(fleet.slotOf('a')).point?.recordedAt
+    return fleet.pointAt(fleet.slotOf('a'))?.recordedAt
   }
 }
 

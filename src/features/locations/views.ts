@@ -1,5 +1,6 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
+import type { Piece } from '../../kernel/records.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_BATTERY, HAS_HEADING, HAS_SPEED, type PointBatch } from './events.ts'
 import { timeText } from './history/point-text.ts'
@@ -50,19 +51,76 @@ export const latestPointAt = (batch: PointBatch, at: number, trackerId: string):
   battery: batch.battery[at],
 })
 
-/** Overwrites a point in place with the one at `at` in the batch: a moving fleet would create an object per point. */
-export const movePoint = (point: LatestPoint, batch: PointBatch, at: number): void => {
-  point.recordedAt = batch.recordedAt[at]
-  point.loggedAt = batch.loggedAt
-  point.lat = batch.lat[at]
-  point.lng = batch.lng[at]
-  point.flags = batch.flags[at]
-  point.accuracy = batch.accuracy[at]
-  point.altitude = batch.altitude[at]
-  point.speed = batch.speed[at]
-  point.heading = batch.heading[at]
-  point.battery = batch.battery[at]
+/**
+ * A newest point in a record (`kernel/records.ts`): an object for each tracker would take several times as much. Whole
+ * numbers of the record; the two times stand before these as doubles. Flags and heading share one; so do the battery, in
+ * the low byte, and bits of the record's owner.
+ */
+const P_LAT = 4
+const P_LNG = 5
+const P_ACCURACY = 6
+const P_ALTITUDE = 7
+const P_SPEED = 8
+const P_FLAGS = 9
+export const P_STATE = 10
+/** Length of a point in a record. */
+export const POINT_INTS = 11
+/** Bit of the state: there is a point. */
+export const HAS_POINT = 1 << 8
+const BATTERY = 255
+
+/** Keeps the point at `i` in the batch in the record at `at`. */
+export const keepPoint = ({ ints, doubles }: Piece, at: number, batch: PointBatch, i: number): void => {
+  doubles[at >> 1] = batch.recordedAt[i]
+  doubles[(at >> 1) + 1] = batch.loggedAt
+  ints[at + P_LAT] = batch.lat[i]
+  ints[at + P_LNG] = batch.lng[i]
+  ints[at + P_ACCURACY] = batch.accuracy[i]
+  ints[at + P_ALTITUDE] = batch.altitude[i]
+  ints[at + P_SPEED] = batch.speed[i]
+  ints[at + P_FLAGS] = batch.flags[i] | (batch.heading[i] << 16)
+  ints[at + P_STATE] = (ints[at + P_STATE] & ~BATTERY) | batch.battery[i] | HAS_POINT
 }
+
+/** The same for a point that was read. */
+export const keepLatest = ({ ints, doubles }: Piece, at: number, point: LatestPoint): void => {
+  doubles[at >> 1] = point.recordedAt
+  doubles[(at >> 1) + 1] = point.loggedAt
+  ints[at + P_LAT] = point.lat
+  ints[at + P_LNG] = point.lng
+  ints[at + P_ACCURACY] = point.accuracy
+  ints[at + P_ALTITUDE] = point.altitude
+  ints[at + P_SPEED] = point.speed
+  ints[at + P_FLAGS] = point.flags | (point.heading << 16)
+  ints[at + P_STATE] = (ints[at + P_STATE] & ~BATTERY) | point.battery | HAS_POINT
+}
+
+export const hasPoint = ({ ints }: Piece, at: number): boolean => (ints[at + P_STATE] & HAS_POINT) !== 0
+
+/** Whether a point of that time is newer than the kept one, if there is any. */
+export const isNewer = (piece: Piece, at: number, recordedAt: number): boolean =>
+  !hasPoint(piece, at) || recordedAt > piece.doubles[at >> 1]
+
+export const latOf = ({ ints }: Piece, at: number): number => ints[at + P_LAT]
+export const lngOf = ({ ints }: Piece, at: number): number => ints[at + P_LNG]
+
+/** Time of the kept point as `lastSeenAt` has it. */
+export const seenAtKept = ({ doubles }: Piece, at: number): number => Math.min(doubles[at >> 1], doubles[(at >> 1) + 1])
+
+/** The kept point as an object, made to be sent or stored. */
+export const latestKept = ({ ints, doubles }: Piece, at: number, trackerId: string): LatestPoint => ({
+  trackerId,
+  recordedAt: doubles[at >> 1],
+  loggedAt: doubles[(at >> 1) + 1],
+  lat: ints[at + P_LAT],
+  lng: ints[at + P_LNG],
+  flags: ints[at + P_FLAGS] & 65_535,
+  accuracy: ints[at + P_ACCURACY],
+  altitude: ints[at + P_ALTITUDE],
+  speed: ints[at + P_SPEED],
+  heading: ints[at + P_FLAGS] >>> 16,
+  battery: ints[at + P_STATE] & BATTERY,
+})
 
 export type LatestPositionRow = Row & LatestPoint
 
@@ -82,8 +140,10 @@ export interface ShownTracker {
 }
 
 /** Whether the caller may see the user of a tracker. */
-export const seesUserOf = (caller: UserCaller, { userId, userHubIds = [] }: ShownTracker): boolean =>
-  userId === caller.userId || (caller.permissions.has('view/user') && seesHubs(caller, userHubIds))
+export const seesUserOf = (
+  caller: UserCaller,
+  { userId, userHubIds = [] }: Pick<ShownTracker, 'userId' | 'userHubIds'>,
+): boolean => userId === caller.userId || (caller.permissions.has('view/user') && seesHubs(caller, userHubIds))
 
 /** Time of the last point or, if its clock ran ahead, the time at which it was logged. */
 export const lastSeenAt = ({ recordedAt, loggedAt }: Pick<LatestPoint, 'recordedAt' | 'loggedAt'>): number =>
