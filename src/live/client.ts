@@ -163,7 +163,7 @@ class LiveClient implements ChannelConnection, Viewer {
 
   private begin(subscription: Subscription): void {
     this.hub.spread(this.organization)
-    subscription.takeDirty() // the snapshot has it all
+    this.organization.forgive(subscription) // the snapshot has it all
     this.organization.beginSnapshot(subscription)
     this.hub.owe(subscription)
   }
@@ -245,7 +245,7 @@ class LiveClient implements ChannelConnection, Viewer {
     for (let slot = 0; slot < this.organization.fleet.size; slot++) {
       const isShown = subscription.shown.has(slot)
       const isChanged = isShown !== this.organization.inSight(subscription, slot)
-      if (isChanged && (isShown || subscription.snapshot === undefined)) subscription.mark(slot)
+      if (isChanged && (isShown || subscription.snapshot === undefined)) this.organization.owe(subscription, slot)
     }
     this.hub.owe(subscription)
   }

@@ -28,6 +28,8 @@ import { type Sight, Sights } from './sights.ts'
 /** Whole numbers of a record, after the point: the place when subscriptions were last informed. */
 const TOLD_LAT = POINT_INTS
 const TOLD_LNG = POINT_INTS + 1
+/** Number of subscriptions that are owed the position. */
+const OWED = POINT_INTS + 2
 /** An even number. */
 const RECORD_INTS = POINT_INTS + 3
 /** Bits of the state beside `HAS_POINT`: subscriptions were informed of a place. */
@@ -36,6 +38,11 @@ const HAS_TOLD = HAS_POINT << 1
 const CHANGED = HAS_POINT << 2
 /** Its texts, if they are still kept, are those of the present point and facts. */
 const HAS_TEXTS = HAS_POINT << 3
+/** The tracker was deleted. */
+const IS_GONE = HAS_POINT << 4
+
+/** Deleted trackers whose facts are kept: events of them are still to come. */
+const GONE_KEPT = 1_000
 
 /** JSON of a position, each made on first use after a change. */
 interface Texts {
@@ -45,7 +52,7 @@ interface Texts {
   userText: string | undefined
 }
 
-/** Texts that are kept at least, so that many who look at the same part of a fleet share them. */
+/** Texts of snapshots that are kept at least, so that many who look at the same part of a fleet share them. */
 const TEXTS_LEAST = 20_000
 
 /**
@@ -60,12 +67,19 @@ export class Fleet {
   private readonly sights: (Sight | undefined)[] = []
   private readonly shared = new Sights()
   private readonly texts = new RecentMap<number, Texts>(TEXTS_LEAST)
+  /** Those of units that others are still owed, and no longer: what lives for a moment costs a collection nothing. */
+  private readonly owedTexts = new Map<number, Texts>()
+  /** Slots of deleted trackers, and of some that are back. */
+  private readonly gone: number[] = []
+  private readonly isShown: (slot: number) => boolean
   private readonly cells = new Cells()
   private changed: number[] = []
   private readonly ages: StatusAges
 
-  constructor(ages: StatusAges) {
+  /** `isShown`: whether a subscription has yet to hear that the unit is gone. */
+  constructor(ages: StatusAges, isShown: (slot: number) => boolean) {
     this.ages = ages
+    this.isShown = isShown
   }
 
   get size(): number {
@@ -73,7 +87,25 @@ export class Fleet {
   }
 
   slotOf(trackerId: string): number {
+    const known = this.slots.get(trackerId)
+    if (known !== undefined) return known
+    if (this.gone.length > GONE_KEPT) this.releaseGone()
     return this.slots.of(trackerId)
+  }
+
+  /** Lets go of the first deleted tracker; its slot is another's then. */
+  private releaseGone(): void {
+    const slot = this.gone.shift() as number
+    const { ints } = this.records.piece(slot)
+    const at = this.records.at(slot)
+    if ((ints[at + P_STATE] & IS_GONE) === 0) return
+    if ((ints[at + P_STATE] & CHANGED) !== 0 || ints[at + OWED] > 0 || this.isShown(slot)) {
+      this.gone.push(slot)
+      return
+    }
+    this.records.clear(slot)
+    this.names[slot] = this.sights[slot] = undefined
+    this.slots.release(slot)
   }
 
   idOf(slot: number): string {
@@ -156,6 +188,8 @@ export class Fleet {
     const at = this.records.at(slot)
     piece.ints[at + P_STATE] &= ~HAS_POINT
     this.moved(slot, piece, at)
+    piece.ints[at + P_STATE] |= IS_GONE
+    this.gone.push(slot)
   }
 
   /** Calls `visit` for each unit that changed since the last call, with the place told then and the present one (NaN: none). */
@@ -178,14 +212,38 @@ export class Fleet {
     }
   }
 
+  /** One more subscription is owed the position. */
+  owe(slot: number): void {
+    this.records.piece(slot).ints[this.records.at(slot) + OWED]++
+  }
+
+  /** One of those that were owed the position is no longer. */
+  pay(slot: number): void {
+    const { ints } = this.records.piece(slot)
+    const at = this.records.at(slot)
+    if (--ints[at + OWED] === 0 && this.owedTexts.delete(slot)) ints[at + P_STATE] &= ~HAS_TEXTS
+  }
+
   /** The position as JSON text, as this caller may see it. The unit must have a point. */
   text(slot: number, now: number, caller: UserCaller): string {
-    const status = statusAt(seenAtKept(this.records.piece(slot), this.records.at(slot)), now, this.ages)
-    const texts = this.textsOf(slot, status)
+    const piece = this.records.piece(slot)
+    const texts = this.textsOf(slot, piece, statusAt(seenAtKept(piece, this.records.at(slot)), now, this.ages))
     const { userId, vehicleId, userHubIds } = this.sights[slot] ?? NO_SIGHT
     if (userId !== undefined && seesUserOf(caller, { userId, userHubIds }))
-      return (texts.userText ??= this.newText(slot, { userId, vehicleId }, status))
-    return (texts.text ??= this.newText(slot, { vehicleId }, status))
+      return (texts.userText ??= this.newText(slot, { userId, vehicleId }, texts.status))
+    return (texts.text ??= this.newText(slot, { vehicleId }, texts.status))
+  }
+
+  private textsOf(slot: number, { ints }: Piece, status: TrackerStatus): Texts {
+    const at = this.records.at(slot)
+    const hasTexts = (ints[at + P_STATE] & HAS_TEXTS) !== 0
+    const kept = hasTexts ? (this.owedTexts.get(slot) ?? this.texts.get(slot)) : undefined
+    if (kept !== undefined && kept.status === status) return kept
+    const texts: Texts = { status, text: undefined, userText: undefined }
+    if (ints[at + OWED] > 0) this.owedTexts.set(slot, texts)
+    else this.texts.set(slot, texts)
+    ints[at + P_STATE] |= HAS_TEXTS
+    return texts
   }
 
   private newText(slot: number, shown: { userId?: string; vehicleId?: string }, status: TrackerStatus): string {
@@ -195,17 +253,6 @@ export class Fleet {
     )
   }
 
-  private textsOf(slot: number, status: TrackerStatus): Texts {
-    const { ints } = this.records.piece(slot)
-    const state = this.records.at(slot) + P_STATE
-    const kept = (ints[state] & HAS_TEXTS) === 0 ? undefined : this.texts.get(slot)
-    if (kept !== undefined && kept.status === status) return kept
-    const texts: Texts = { status, text: undefined, userText: undefined }
-    this.texts.set(slot, texts)
-    ints[state] |= HAS_TEXTS
-    return texts
-  }
-
   private moved(slot: number, piece: Piece, at: number): void {
     this.cells.move(slot, hasPoint(piece, at) ? cellAt(latOf(piece, at), lngOf(piece, at)) : Number.NaN)
     this.touch(slot, piece, at)
@@ -213,7 +260,7 @@ export class Fleet {
 
   private touch(slot: number, { ints }: Piece, at: number): void {
     const state = ints[at + P_STATE]
-    ints[at + P_STATE] = (state & ~HAS_TEXTS) | CHANGED
+    ints[at + P_STATE] = (state & ~(HAS_TEXTS | IS_GONE)) | CHANGED
     if ((state & CHANGED) === 0) this.changed.push(slot)
   }
 }

@@ -36,7 +36,7 @@ export class LiveOrganization {
   idleSince: number | undefined = undefined
 
   constructor({ ages, clock }: Pick<HubOptions, 'ages' | 'clock'>, vector: EventVector) {
-    this.fleet = new Fleet(ages)
+    this.fleet = new Fleet(ages, (slot) => this.isShown(slot))
     this.awaited = new AwaitedFacts(clock)
     this.ring = new RecentLiveEvents(vector, RING_EVENTS)
   }
@@ -52,6 +52,7 @@ export class LiveOrganization {
   remove(subscription: Subscription, now: number): void {
     this.subscriptions.delete(subscription)
     this.viewports.remove(subscription)
+    this.forgive(subscription)
     this.askNoMore(subscription)
     if (this.subscriptions.size === 0) this.idleSince = now
   }
@@ -83,11 +84,23 @@ export class LiveOrganization {
     let conflated = 0
     this.fleet.tellChanged((slot, fromLat, fromLng, toLat, toLng) => {
       this.viewports.visit(this.fleet.idOf(slot), fromLat, fromLng, toLat, toLng, (subscription) => {
-        if (subscription.mark(slot)) conflated++
+        if (this.owe(subscription, slot)) conflated++
         owing.add(subscription)
       })
     })
     return conflated
+  }
+
+  /** Answers whether the slot was owed already. */
+  owe(subscription: Subscription, slot: number): boolean {
+    if (subscription.mark(slot)) return true
+    this.fleet.owe(slot)
+    return false
+  }
+
+  /** The subscription is owed nothing any more. */
+  forgive(subscription: Subscription): void {
+    for (const slot of subscription.takeDirty()) this.fleet.pay(slot)
   }
 
   /** Content of a position message: newest positions of owed units in sight, and those that left it. */
@@ -102,6 +115,7 @@ export class LiveOrganization {
         subscription.shown.delete(slot)
         gone.push(this.fleet.idOf(slot))
       }
+      this.fleet.pay(slot)
     }
     return { positions, gone }
   }
@@ -159,6 +173,11 @@ export class LiveOrganization {
     return this.awaited.of(trackerId)
   }
 
+  private isShown(slot: number): boolean {
+    for (const { shown } of this.subscriptions) if (shown.has(slot)) return true
+    return false
+  }
+
   inSight(subscription: Subscription, slot: number): boolean {
     return (
       this.fleet.isWithin(slot, subscription.wanted.viewport) &&
@@ -192,7 +211,7 @@ export const loadOrganization = async (
   const { fleet, deletedWhileLoading } = organization
   for await (const { trackerId, facts } of await sources.trackers(organizationId, trackersWrote))
     fleet.knowUnlessKnown(trackerId, facts)
-  const before = new Fleet(ages)
+  const before = new Fleet(ages, () => false)
   const { points, keptUpTo } = await sources.latestPoints(organizationId)
   for await (const point of points) before.move(point)
   // Rows are stored about once a second: entries in between are in the log.
