@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Test, test } from 'tap'
 import { skip } from '../support/browser.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
+import { mapOf, namesListed, openConsole, openConsoleWorld, openService, signIn } from '../support/console.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { until } from '../support/service.ts'
 import { roadTile, streetArchive } from '../support/street-archive.ts'
@@ -18,7 +18,7 @@ const drawn = (layer: string): string => `map.queryRenderedFeatures({ layers: ['
 test('streets of an archive are drawn, and nothing is asked of anybody else', { skip, timeout: 900_000 }, async (t) => {
   const archive = `${folderOf(t)}/streets.pmtiles`
   writeFileSync(archive, streetArchive(TILE, '<img src=x onerror=alert(1)>&lt;img src=y&gt;<b>Roads of ours</b>'))
-  const { service, login } = await openConsoleWorld(t, ['--map', archive])
+  const { service, login } = await openConsoleWorld(t, await openService(t, ['--map', archive]))
   const { page, complaints } = await openConsole(t, service)
   const asked: string[] = []
   page.on('request', (request) => asked.push(request.url()))
@@ -51,7 +51,7 @@ test('a style is loaded from the origins that are named, and from no other', { s
     ],
   })
   const flags = ['--map-style', `${styles.url}/style.json`, '--map-origins', tiles.url]
-  const { service, login } = await openConsoleWorld(t, flags)
+  const { service, login } = await openConsoleWorld(t, await openService(t, flags))
   const { page, complaints } = await openConsole(t, service)
   await signIn(page, login)
   const map = await mapOf(page)
@@ -79,7 +79,8 @@ test('a style is loaded from the origins that are named, and from no other', { s
 
 test('a style that cannot be had leaves the shipped map', { skip, timeout: 900_000 }, async (t) => {
   const styles = await mapServer(t)
-  const { service, login } = await openConsoleWorld(t, ['--map-style', `${styles.url}/style.json`])
+  const own = await openService(t, ['--map-style', `${styles.url}/style.json`])
+  const { service, login } = await openConsoleWorld(t, own)
   const { page } = await openConsole(t, service)
   await signIn(page, login)
   const map = await mapOf(page)

@@ -1,13 +1,21 @@
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
-import type { Test } from 'tap'
+import tap, { type Test } from 'tap'
 import { IngestClient } from '../../src/cli/ingest-client.ts'
 import { CHROMIUM, FLAGS } from './browser.ts'
 import { folderOf } from './folder-of.ts'
 import { allRows, ask, type Json, type Service, signUp, startService, until } from './service.ts'
 
 export const SOFTWARE_WEBGL = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']
-export const NO_WEBGL = ['--disable-3d-apis']
 const LIMIT_MS = 240_000
+/** The map is drawn by the processor: a quarter of the pixels, and the same layout. */
+const PIXEL_RATIO = 0.5
+/** A browser without WebGL, as the page sees it. */
+const DENY_WEBGL = `{
+  const { getContext } = HTMLCanvasElement.prototype
+  HTMLCanvasElement.prototype.getContext = function (type, ...more) {
+    return /webgl/.test(type) ? null : getContext.call(this, type, ...more)
+  }
+}`
 /** The view of the map, which the page leaves at its element. */
 const VIEW = `document.querySelector('.ground .map')?.view`
 
@@ -21,15 +29,21 @@ export interface ConsoleWorld {
   groupId: string
 }
 
-/** A service with an organization, a geofence group and a gateway that makes trackers. */
-export const openConsoleWorld = async (t: Test, flags: readonly string[] = [], port = 0): Promise<ConsoleWorld> => {
+let shared: Promise<Service> | undefined
+
+/** One service for the tests of a file. */
+export const sharedService = (): Promise<Service> => (shared ??= openService(tap))
+
+/** A service of the test's own: one with flags, or that is killed. */
+export const openService = async (t: Test, flags: readonly string[] = [], port = 0): Promise<Service> => {
   const service = await startService(folderOf(t), flags, port)
   t.teardown(() => service.kill())
-  return openWorldIn(t, service)
+  return service
 }
 
-/** The same in a service that runs. */
-export const openWorldIn = async (t: Test, service: Service): Promise<ConsoleWorld> => {
+/** An organization of the test's own, in the shared service if no other is given, with a geofence group and a gateway that makes trackers. */
+export const openConsoleWorld = async (t: Test, given?: Service): Promise<ConsoleWorld> => {
+  const service = given ?? (await sharedService())
   const { token, email, password, organizationId, hubId } = await signUp(service)
   const group = await ask(service, 'POST', '/geofence-group', { token, body: { name: 'Yards' } })
   const key = await ask(service, 'POST', '/ingest-key', { token, body: { name: 'Gateway', autoCreate: true } })
@@ -61,40 +75,43 @@ export interface OpenedConsole {
 }
 
 export interface ConsoleOptions {
-  flags?: readonly string[]
-  /** One that runs, in place of one of its own with these flags. */
-  browser?: Browser
   width?: number
   height?: number
   colorScheme?: 'light' | 'dark'
   /** A screen that is touched. */
   hasTouch?: boolean
+  /** Without a map, which costs more than all else on the page, a table of positions is in its place. */
+  hasMap?: boolean
+  /** Trackers glide and the map flies. */
+  hasMotion?: boolean
 }
 
-/** One service and one browser for the tests of a file, each of which signs up an organization of its own. */
-export const openShared = async (t: Test): Promise<{ service: Service; browser: Browser }> => {
-  const service = await startService(folderOf(t))
-  t.teardown(() => service.kill())
-  return { service, browser: await openBrowser(t) }
-}
+let browser: Promise<Browser> | undefined
 
-const openBrowser = async (t: Test, flags: readonly string[] = SOFTWARE_WEBGL): Promise<Browser> => {
-  const args = [...FLAGS, ...flags]
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS })
-  t.teardown(() => browser.close())
-  return browser
+/** One browser for the tests of a file, each of which has a context of its own. */
+const sharedBrowser = (): Promise<Browser> => (browser ??= openBrowser())
+
+const openBrowser = async (): Promise<Browser> => {
+  const args = [...FLAGS, ...SOFTWARE_WEBGL]
+  const opened = await chromium.launch({ executablePath: CHROMIUM, args, timeout: LIMIT_MS })
+  tap.teardown(() => opened.close())
+  return opened
 }
 
 /** A browser on the page of the service, nobody signed in. */
 export const openConsole = async (
   t: Test,
   service: { url: string },
-  { flags, browser, width = 1200, height = 700, colorScheme = 'light', hasTouch = false }: ConsoleOptions = {},
+  { width = 1200, height = 700, hasMap = true, hasMotion = false, ...options }: ConsoleOptions = {},
 ): Promise<OpenedConsole> => {
-  const view = { viewport: { width, height }, colorScheme, hasTouch, locale: 'en-GB' }
-  const context = await (browser ?? (await openBrowser(t, flags))).newContext(view)
-  if (browser !== undefined) t.teardown(() => context.close())
+  const context = await (await sharedBrowser()).newContext({
+    ...{ viewport: { width, height }, deviceScaleFactor: PIXEL_RATIO, locale: 'en-GB', colorScheme: 'light' },
+    reducedMotion: hasMotion ? 'no-preference' : 'reduce',
+    ...options,
+  })
+  t.teardown(() => context.close())
   context.setDefaultTimeout(LIMIT_MS)
+  if (!hasMap) await context.addInitScript(DENY_WEBGL)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', (message) => {

@@ -1,18 +1,18 @@
 import { test } from 'tap'
 import { request } from 'undici'
-import { axe } from '../support/axe.ts'
-import { skip } from '../support/browser.ts'
-import { openConsole } from '../support/console.ts'
-import { folderOf } from '../support/folder-of.ts'
-import { startService, until } from '../support/service.ts'
+import { axe } from '../../support/axe.ts'
+import { skip } from '../../support/browser.ts'
+import { openConsole, sharedService } from '../../support/console.ts'
+import { until } from '../../support/service.ts'
 
 const STEP_MS = 10_000
 const STEPS = 30
 
-test('an empty service leads to its first phone, geofence and automation', { skip, timeout: 900_000 }, async (t) => {
-  const service = await startService(folderOf(t))
-  t.teardown(() => service.kill())
-  const { page, complaints } = await openConsole(t, service)
+test('an empty organization leads to its first phone, geofence and automation', {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const { page, complaints } = await openConsole(t, await sharedService())
   const button = (name: string | RegExp) => page.getByRole('button', { name, exact: true })
   await button(/New here/).click()
   await page.getByLabel('Your name').fill('Ada')

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { test } from 'tap'
-import { type Crossing, triedOf } from '../../src/console/fences/try-out.ts'
-import { axe } from '../support/axe.ts'
-import { skip } from '../support/browser.ts'
-import { inHistory, liveAtNoon, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { ask, samplesMade, until } from '../support/service.ts'
+import { type Crossing, triedOf } from '../../../src/console/fences/try-out.ts'
+import { axe } from '../../support/axe.ts'
+import { skip } from '../../support/browser.ts'
+import { inHistory, liveAtNoon, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { ask, samplesMade, until } from '../../support/service.ts'
 
 const MINUTE = 60_000
 /** How many colours the copy of the map has that is printed. */

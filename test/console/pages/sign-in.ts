@@ -1,26 +1,19 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { chromium } from 'playwright-core'
 import { test } from 'tap'
-import { openKeyring } from '../../src/kit/keys/keyring-file.ts'
-import { CHROMIUM, FLAGS, skip } from '../support/browser.ts'
-import { folderOf } from '../support/folder-of.ts'
-import { codeAt } from '../support/second-factor.ts'
-import { ask, signUp, startService, until } from '../support/service.ts'
+import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
+import { skip } from '../../support/browser.ts'
+import { openConsole, sharedService } from '../../support/console.ts'
+import { codeAt } from '../../support/second-factor.ts'
+import { ask, signUp, until } from '../../support/service.ts'
 
 const PASSWORD = 'Another-horse-8-battery'
 const STEP_MS = 30_000
 
 test('signing in: back from Microsoft, and with a second factor', { skip, timeout: 900_000 }, async (t) => {
-  const service = await startService(folderOf(t))
-  t.teardown(() => service.kill())
+  const service = await sharedService()
   const { token, email, password, organizationId, hubId } = await signUp(service)
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 900_000 })
-  t.teardown(() => browser.close())
-  const page = await browser.newPage()
-  page.setDefaultTimeout(240_000)
-  const complaints: string[] = []
-  page.on('pageerror', (error) => complaints.push(error.message))
+  const { page, complaints } = await openConsole(t, service, { hasMap: false })
   const shown = () => page.getByRole('list', { name: 'Trackers' }).waitFor()
   const button = (name: string) => page.getByRole('button', { name })
   const problem = page.locator('.problem:not(:empty)')

@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import { skip } from '../support/browser.ts'
-import { namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { ask, type Json, until } from '../support/service.ts'
+import { skip } from '../../support/browser.ts'
+import { namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { ask, type Json, until } from '../../support/service.ts'
 
 const SEES = ['view/role', 'view/tracker', 'view/location-history', 'view/geofence']
 /** The page asks every five minutes. */
@@ -26,7 +26,7 @@ test('what others change meanwhile is there without a reload', { skip, timeout: 
   await owner('POST', '/user', { name: 'Clerk', ...clerk, roleId: role._id, hubId: [hubId] })
   const may = (permissions: string[]) => owner('PATCH', `/role/${role._id}`, { permissions })
 
-  const { page } = await openConsole(t, service)
+  const { page } = await openConsole(t, service, { hasMap: false })
   await page.clock.install()
   await page.reload()
   await signIn(page, clerk)

@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import { axe } from '../support/axe.ts'
-import { skip } from '../support/browser.ts'
-import { namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { until } from '../support/service.ts'
+import { axe } from '../../support/axe.ts'
+import { skip } from '../../support/browser.ts'
+import { namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { until } from '../../support/service.ts'
 
 test('on a phone the list is a sheet of three sizes', { skip, timeout: 900_000 }, async (t) => {
   const { service, login, gateway } = await openConsoleWorld(t)

@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import { skip } from '../support/browser.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { until } from '../support/service.ts'
+import { skip } from '../../support/browser.ts'
+import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { until } from '../../support/service.ts'
 
 const ARABIC = 'حافلة'
 /** Letters of these code points are joined ones: nobody types them. */

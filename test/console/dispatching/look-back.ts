@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core'
 import { test } from 'tap'
-import { axe } from '../support/axe.ts'
-import { skip } from '../support/browser.ts'
-import { mapOf, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { ask, type Json, until } from '../support/service.ts'
+import { axe } from '../../support/axe.ts'
+import { skip } from '../../support/browser.ts'
+import { mapOf, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { ask, type Json, until } from '../../support/service.ts'
 
 const TRACKERS = 22
 const TOGETHER = 20
@@ -28,7 +28,7 @@ test('twenty trackers on one clock, and the map follows one of them', { skip, ti
   await gateway.drained()
   const { data } = await ask(service, 'GET', '/trackers?sortBy=name&limit=100', { token })
   const ids = data.map(({ _id }: Json) => _id as string)
-  const { page, complaints } = await openConsole(t, service)
+  const { page, complaints } = await openConsole(t, service, { hasMotion: true })
   await signIn(page, login)
   const map = await mapOf(page)
   await lookBackAt(page, ids.slice(0, TOGETHER - 1))

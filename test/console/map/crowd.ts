@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import { axe } from '../support/axe.ts'
-import { skip } from '../support/browser.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { ask, type Json, until } from '../support/service.ts'
+import { axe } from '../../support/axe.ts'
+import { skip } from '../../support/browser.ts'
+import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { ask, type Json, until } from '../../support/service.ts'
 
 const TRACKERS = 320
 /** Two vans parked on one spot, away from the others. */

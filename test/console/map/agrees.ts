@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { test } from 'tap'
-import { skip } from '../support/browser.ts'
-import { isAt, mapOf, openConsole, openConsoleWorld, signIn } from '../support/console.ts'
-import { ask, type Json, until } from '../support/service.ts'
+import { skip } from '../../support/browser.ts'
+import { isAt, mapOf, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { ask, type Json, until } from '../../support/service.ts'
 
 const MINUTES = 10
 const MINUTE = 60_000

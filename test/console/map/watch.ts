@@ -1,16 +1,8 @@
 import { test } from 'tap'
-import { skip } from '../support/browser.ts'
-import {
-  inHistory,
-  isAt,
-  mapOf,
-  namesListed,
-  NO_WEBGL,
-  openConsole,
-  openConsoleWorld,
-  signIn,
-} from '../support/console.ts'
-import { ask, type Json, until } from '../support/service.ts'
+import { skip } from '../../support/browser.ts'
+import { inHistory, isAt, mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { ask, type Json, until } from '../../support/service.ts'
+import { TcpProxy } from '../../support/tcp-proxy.ts'
 
 const TRACKERS = 5
 const STEPS = 12
@@ -44,7 +36,7 @@ test('the console shows the fleet live', { skip, timeout: 900_000 }, async (t) =
     await gateway.drained()
   }
   await move()
-  const { page, complaints } = await openConsole(t, service)
+  const { page, complaints } = await openConsole(t, service, { hasMotion: true })
   await signIn(page, login)
   await until('the trackers to be listed', async () => (await namesListed(page)).length === TRACKERS)
   t.ok((await namesListed(page)).includes(HTML), 'a name with HTML is text')
@@ -94,20 +86,24 @@ test('the console shows the fleet live', { skip, timeout: 900_000 }, async (t) =
   t.same(complaints, [], 'no error in the console, no breach of the content policy')
 })
 
-test('the connection is lost and comes back', { skip, timeout: 900_000 }, async (t) => {
+test('the connection is lost', { skip, timeout: 900_000 }, async (t) => {
   const { service, login, gateway } = await openConsoleWorld(t)
   const send = async (lat: number): Promise<void> => {
     await gateway.send([{ externalId: 'bus', recordedAt: Date.now(), lat, lng: 21 }])
     await gateway.drained()
   }
   await send(52.25)
-  const { page, context } = await openConsole(t, service)
+  const proxy = await TcpProxy.open(service.port)
+  t.teardown(() => proxy.close())
+  const address = { url: `http://127.0.0.1:${proxy.port}` }
+  const { page, context } = await openConsole(t, address, { hasMap: false })
   await signIn(page, login)
-  await page.getByText('bus', { exact: true }).click()
+  const listed = page.getByRole('list', { name: 'Trackers' }).getByText('bus', { exact: true })
+  await listed.click()
   await page.locator('.drawer').getByText('52.25000').waitFor()
-  await service.kill()
+  await proxy.close()
   await page.getByRole('alert').filter({ hasText: 'Connection lost' }).waitFor()
-  t.ok(await page.getByText('bus', { exact: true }).first().isVisible(), 'what is known stays')
+  t.ok(await listed.isVisible(), 'what is known stays')
   await context.setOffline(true)
   t.match(await page.locator('header [role=status]').textContent(), 'offline')
 })
@@ -119,7 +115,7 @@ test('a browser without WebGL is told so, and lists positions', { skip, timeout:
     await gateway.drained()
   }
   await send(52.25)
-  const { page, complaints } = await openConsole(t, service, { flags: NO_WEBGL })
+  const { page, complaints } = await openConsole(t, service, { hasMap: false })
   await signIn(page, login)
   await page.getByText('This browser offers no WebGL').waitFor()
   await page.getByRole('cell', { name: '52.25000' }).waitFor()

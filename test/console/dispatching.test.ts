@@ -1,0 +1,4 @@
+// What a dispatcher draws, asks and looks back at, with one service and one browser.
+import './dispatching/answers.ts'
+import './dispatching/fences.ts'
+import './dispatching/look-back.ts'
