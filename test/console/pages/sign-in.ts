@@ -38,6 +38,8 @@ test('signing in: back from Microsoft, and with a second factor', { skip, timeou
   const end = Date.now() + 240_000
   const said = { identityId, organizationId, proofs: 0, browser: browserHash, until: end, salt: 'once' }
   const began = { name: 'waymark-browser', value: 'began-here', url: `${service.url}/api/v3/auth` }
+  // From a page that is open already, only the fragment would change.
+  await page.goto('about:blank')
   await page.context().addCookies([began])
   const code = keyring.encrypt('sign-in-code', JSON.stringify(said))
   await page.goto(`${service.url}/#code=${code}`)
