@@ -87,5 +87,7 @@ test('signing in: back from Microsoft, and with a second factor', { skip, timeou
   t.equal((await page.locator('form pre').textContent())?.split('\n').length, 10)
   await button('I have kept them').click()
   await shown()
-  t.same(complaints, [])
+  // The browser tells of answers that refuse what is wrong on purpose.
+  const unexpected = complaints.filter((text) => !/Failed to load resource: .* (400|401|403)/.test(text))
+  t.same(unexpected, [], 'no error in the console, no breach of the content policy')
 })
