@@ -51,17 +51,20 @@ export const decodeJson = <Data>(bytes: Uint8Array): Data =>
   JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()) as Data
 
 const NOT_YET = {}
-const decoded = new WeakMap<RecordedEvent, unknown>()
+/** Key of the decoded data in a shared event. A WeakMap of as many events costs the collector of garbage far more. */
+const DECODED = Symbol('decoded')
 
-/** Marks an event object that several consumers read: the data that `dataOf` decodes is kept with it. */
-export const shareEvent = (event: RecordedEvent): void => void decoded.set(event, NOT_YET)
+/** Marks an event object that several consumers read: the data that `dataOf` decodes is kept with it, not in copies. */
+export const shareEvent = (event: RecordedEvent): void =>
+  void Object.defineProperty(event, DECODED, { value: NOT_YET, writable: true })
 
 /** The data of an event, decoded once for all readers of the same shared object: nobody may change it. */
 export const dataOf = <Data>(event: RecordedEvent): Data => {
-  const known = decoded.get(event)
+  const shared = event as { [DECODED]?: unknown }
+  const known = shared[DECODED]
   if (known !== undefined && known !== NOT_YET) return known as Data
   const data = decodeJson<Data>(event.data)
-  if (known === NOT_YET) decoded.set(event, data)
+  if (known === NOT_YET) shared[DECODED] = data
   return data
 }
 

@@ -20,11 +20,24 @@ export interface PreparedEvent {
 export const prepareEvent = (event: NewEvent): PreparedEvent => {
   const isUuid = isPlainUuid(event.id)
   const type = typeBytes(event.type)
-  const metadata = JSON.stringify(event.metadata)
-  const metadataBytes = Buffer.byteLength(metadata)
+  const { metadata, metadataBytes } = metadataText(event.metadata)
   const idBytes = isUuid ? 16 : 1 + short('id', Buffer.from(event.id)).length
   const frameBytes = 13 + idBytes + 1 + type.length + 4 + metadataBytes + event.data.byteLength
   return { event, isUuid, type, metadata, metadataBytes, frameBytes }
+}
+
+let lastMetadata: { of: EventMetadata | undefined; metadata: string; metadataBytes: number; stored?: EventMetadata } = {
+  of: undefined,
+  metadata: '',
+  metadataBytes: 0,
+}
+
+/** Rows of one file or request share their metadata, which nobody changes. */
+const metadataText = (of: EventMetadata): typeof lastMetadata => {
+  if (of === lastMetadata.of) return lastMetadata
+  const metadata = JSON.stringify(of)
+  lastMetadata = { of, metadata, metadataBytes: Buffer.byteLength(metadata) }
+  return lastMetadata
 }
 
 const TYPES_CACHED_MAX = 1_000
@@ -132,12 +145,18 @@ export const recordedEvent = (
   type: event.type,
   data: event.data,
   isJson: event.isJson,
-  metadata: storedMetadata(event.metadata, metadata),
+  metadata: sharedMetadata(event.metadata, metadata),
   stream,
   revision,
   position,
   loggedAt,
 })
+
+const sharedMetadata = (metadata: EventMetadata, text: string): EventMetadata => {
+  if (metadata !== lastMetadata.of) return storedMetadata(metadata, text)
+  lastMetadata.stored ??= storedMetadata(metadata, text)
+  return lastMetadata.stored
+}
 
 /** Metadata as its JSON has it, which is parsed only where members other than undefined ones differ. */
 const storedMetadata = (metadata: EventMetadata, text: string): EventMetadata => {

@@ -34,4 +34,10 @@ export const metadataOf = (
 })
 
 /** RFC 3339 in UTC with milliseconds. */
-export const formatTime = (atMs: number): string => new Date(atMs).toISOString()
+export const formatTime = (atMs: number): string => {
+  if (atMs !== lastTime.atMs) lastTime = { atMs, text: new Date(atMs).toISOString() }
+  return lastTime.text
+}
+
+/** All items of one request have its time. */
+let lastTime = { atMs: Number.NaN, text: '' }

@@ -3,6 +3,7 @@ import { type ImportReached, madeId } from '../../features/imports/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
+import type { EventMetadata } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { idFrom, idSource } from '../../kit/commands/ids.ts'
 import type { MappedColumn, MappedRow } from '../../kit/formats/mapped-rows.ts'
@@ -33,6 +34,8 @@ export class RowImport {
   private readonly caller: UserCaller
   private readonly columns: readonly MappedColumn[]
   private readonly writer: RowWriter
+  /** One object, so that the log encodes it once for all rows. */
+  private readonly metadata: EventMetadata
   /** Keys that rows of a dry run would have taken. */
   private readonly taken = new Set<unknown>()
 
@@ -48,6 +51,13 @@ export class RowImport {
     this.caller = caller
     this.columns = columns
     this.writer = writer
+    const { id, asked } = run
+    this.metadata = {
+      organizationId: asked.organizationId,
+      actor: `import:${id}`,
+      $correlationId: id,
+      $causationId: id,
+    }
   }
 
   async all(table: OpenTable, begun: ImportReached): Promise<ImportReached> {
@@ -124,12 +134,13 @@ export class RowImport {
 
   private async one(origin: WriteOrigin, row: number, values: JsonObject): Promise<RowWritten> {
     const { id, asked, attempt } = this.run
+    const { metadata } = this
     let drawn = 0
     const own: WriteOrigin = {
       ...origin,
       ids: { next: () => idFrom('import-event', id, row, drawn++), isRepeat: attempt > 1 },
       isOwnId: attempt === 1,
-      metadata: { organizationId: asked.organizationId, actor: `import:${id}`, $correlationId: id, $causationId: id },
+      metadata,
     }
     const madeAs = madeId(id, asked.at, row)
     try {
