@@ -233,6 +233,7 @@ export class RecordWriter implements ResourceWrites {
     left: ReadonlySet<StoredField>,
   ): Promise<{ recordIds: string[]; isDangling?: true; faults: FieldError[] }> {
     const named = fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
+    if (named.length === 0) return { recordIds: [], faults: [] }
     const ids = named.map((field) => valueIn(values, field._id) as string)
     const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
     const dangling = named.filter(({ dataTypeId }, i) => rows[i]?.dataTypeId !== dataTypeId)

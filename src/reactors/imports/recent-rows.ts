@@ -1,4 +1,4 @@
-import type { TableStore } from '../../engines/table-store.ts'
+import { type TableStore, tablesWith } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Row } from '../../kernel/table.ts'
 
@@ -21,11 +21,5 @@ export const recentRows = (tables: TableStore, clock: Clock): TableStore => {
     if (row !== undefined) into.set(key, row)
     return row
   }
-  return new Proxy(tables, {
-    get: (target, name) => {
-      if (name === 'get') return get
-      const member = Reflect.get(target, name) as unknown
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
+  return tablesWith(tables, { get: get as TableStore['get'] })
 }
