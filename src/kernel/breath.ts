@@ -1,6 +1,6 @@
 /** Longest time that unbounded work keeps the event loop, all of it together. */
 const TURN_MS = 5
-/** Multiple of the sockets' time where they never rest: with less, consumers fall seconds behind the input. */
+/** Multiple of the sockets' time beyond `TURN_MS` where they never rest: with less, consumers fall seconds behind the input. */
 const TIMES_SOCKETS = 3
 const TURN_MS_MAX = 250
 /** Time left for work resumed at the end of a turn: shorter ones are lost in waiting. */
@@ -44,7 +44,8 @@ const askForTurn = (): void => {
 
 const beginTurn = (): void => {
   const now = performance.now()
-  turnEnds = now + Math.min(TURN_MS_MAX, Math.max(TURN_MS, TIMES_SOCKETS * (now - askedAt)))
+  const others = now - askedAt - TURN_MS
+  turnEnds = now + Math.min(TURN_MS_MAX, Math.max(TURN_MS, TIMES_SOCKETS * others))
   resumeNext()
 }
 

@@ -11,7 +11,7 @@ export interface Keyed {
 }
 
 export const keyed = (type: DataTypeRow, values: JsonObject): Keyed => {
-  const names = fieldsByName(type.fields)
+  const names = new Map(type.fields.map((field) => [field.name, field]))
   const faults: FieldError[] = []
   const kept: JsonObject = {}
   for (const [name, value] of Object.entries(values)) {
@@ -21,15 +21,6 @@ export const keyed = (type: DataTypeRow, values: JsonObject): Keyed => {
     else kept[field._id] = value
   }
   return { kept, faults }
-}
-
-const byName = new WeakMap<readonly StoredField[], ReadonlyMap<string, StoredField>>()
-
-/** Kept for the fields of a row that many writes share. */
-const fieldsByName = (fields: readonly StoredField[]): ReadonlyMap<string, StoredField> => {
-  const names = byName.get(fields) ?? new Map(fields.map((field) => [field.name, field]))
-  byName.set(fields, names)
-  return names
 }
 
 /** Adds defaults for fields that are left out, except for those in `left`, which keep their values. */

@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, createPublicKey, hash, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createPublicKey,
+  hkdfSync,
+  randomBytes,
+} from 'node:crypto'
 import {
   KEY_BYTES,
   readKeyring,
@@ -58,7 +66,6 @@ const createKeyring = (file: KeyringFile): Omit<Keyring, 'tokenKeys'> => {
   const encryptionRoots = new Map(file.encryptionKeys.map(({ id, key }) => [id, Buffer.from(key, 'base64url')]))
   const newest = file.encryptionKeys[0].id
   const derived = new Map<string, Buffer>()
-  const hmacs = new Map<string, (text: string) => Buffer>()
   const keyFor = (root: Buffer, label: string): Buffer => {
     const found = derived.get(label)
     if (found !== undefined) return found
@@ -73,30 +80,15 @@ const createKeyring = (file: KeyringFile): Omit<Keyring, 'tokenKeys'> => {
   }
   return {
     fingerprint: createHash('sha256').update('waymark-keyring-fingerprint').update(hashRoot).digest('hex').slice(0, 32),
-    hmac: (purpose, text) => {
-      const found = hmacs.get(purpose)
-      const hmac = found ?? hmacSha256(keyFor(hashRoot, `hmac/${purpose}`))
-      if (found === undefined) hmacs.set(purpose, hmac)
-      return hmac(text)
-    },
+    hmac: (purpose, text) =>
+      createHmac('sha256', keyFor(hashRoot, `hmac/${purpose}`))
+        .update(text)
+        .digest(),
     encrypt: (purpose, text) => `${newest}.${seal(encryptionKey(newest, purpose), purpose, text)}`,
     decrypt: (purpose, sealed) => {
       const dot = sealed.indexOf('.')
       return unseal(encryptionKey(sealed.slice(0, Math.max(0, dot)), purpose), purpose, sealed.slice(dot + 1))
     },
-  }
-}
-
-const HASH_BLOCK_BYTES = 64
-
-/** HMAC-SHA-256 (RFC 2104) of a key no longer than a block: two hashes in one call each take a third of `createHmac`. */
-const hmacSha256 = (key: Buffer): ((text: string) => Buffer) => {
-  const [inner, outer] = [0x36, 0x5c].map((pad) =>
-    Buffer.alloc(HASH_BLOCK_BYTES, pad).map((byte, i) => byte ^ (key[i] ?? 0)),
-  )
-  return (text) => {
-    const message = hash('sha256', Buffer.concat([inner, Buffer.from(text)]), 'buffer')
-    return hash('sha256', Buffer.concat([outer, message]), 'buffer')
   }
 }
 
