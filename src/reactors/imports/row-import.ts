@@ -1,6 +1,5 @@
 import type { ImportError, ImportPage, ImportPlace, ImportRequested } from '../../features/imports/events.ts'
 import { type ImportReached, madeId } from '../../features/imports/views.ts'
-import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
@@ -15,6 +14,7 @@ import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { WouldWrite } from './dry-log.ts'
 import { keepPage } from './pages.ts'
 import type { RowWriter, RowWritten } from './row-written.ts'
+import type { Sender } from './sender.ts'
 
 export type RowImportServices = ResourceServices & { clock: Clock }
 
@@ -31,7 +31,7 @@ interface Item extends JsonObject {
 export class RowImport {
   private readonly services: RowImportServices
   private readonly run: JobRun<ImportRequested>
-  private readonly caller: UserCaller
+  private readonly sender: Sender
   private readonly columns: readonly MappedColumn[]
   private readonly writer: RowWriter
   /** One object, so that the log encodes it once for all rows. */
@@ -42,13 +42,13 @@ export class RowImport {
   constructor(
     services: RowImportServices,
     run: JobRun<ImportRequested>,
-    caller: UserCaller,
+    sender: Sender,
     columns: readonly MappedColumn[],
     writer: RowWriter,
   ) {
     this.services = services
     this.run = run
-    this.caller = caller
+    this.sender = sender
     this.columns = columns
     this.writer = writer
     const { id, asked } = run
@@ -76,8 +76,10 @@ export class RowImport {
     const { id, asked } = this.run
     const errors: ImportError[] = []
     const items: Item[] = []
+    const refusal = await this.sender.refusal()
     for (const one of rows) {
-      if ('values' in one) items.push(one)
+      if (refusal !== undefined) errors.push(this.errorOf(one.row, refusal))
+      else if ('values' in one) items.push(one)
       else errors.push({ row: one.row, code: 'invalid', ...one.fault })
     }
     const { changed, places } = await this.write(items, errors)
@@ -107,7 +109,7 @@ export class RowImport {
     const { id } = this.run
     const { clock } = this.services
     const now = clock.now()
-    const request = { caller: this.caller, now, ids: idSource(now), correlationId: id }
+    const request = { caller: this.sender.caller, now, ids: idSource(now), correlationId: id }
     const keysOf = ({ values }: JsonObject) => this.writer.keysOf(values as JsonObject)
     await this.writer.lookUp?.(items.map(({ values }) => values))
     const changed: { row: number; id: string }[] = []

@@ -1,5 +1,4 @@
 import type { FileStore } from '../../engines/file-store.ts'
-import { assertMayWrite } from '../../features/imports/import-form.ts'
 import {
   type ImportError,
   type ImportRequested,
@@ -16,7 +15,6 @@ import type { MappedColumn } from '../../kit/formats/mapped-rows.ts'
 import { type OpenTable, openTable } from '../../kit/formats/open-table.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
-import { callerNow } from '../callers/caller-now.ts'
 import { dryLog } from './dry-log.ts'
 import { KnownNames } from './known-names.ts'
 import { keptPages } from './pages.ts'
@@ -25,6 +23,7 @@ import { writeReport } from './report.ts'
 import { RoutePlaces } from './route-places.ts'
 import { ERRORS_MAX, RowImport, type RowImportServices } from './row-import.ts'
 import { rowWriterOf } from './row-writer.ts'
+import { Sender } from './sender.ts'
 import { writeRoutes } from './write-routes.ts'
 
 export type ImportRunServices = RowImportServices & { files: FileStore }
@@ -48,7 +47,8 @@ const runImport = async (
   run: JobRun<ImportRequested>,
 ): Promise<{ processed: number; result: ImportResult }> => {
   const { asked, signal } = run
-  const caller = await senderOf(services, asked)
+  const sender = await Sender.of(services, asked)
+  const { caller } = sender
   const found = await services.files.get(asked.upload)
   if (found === undefined) throw new Failure('not_found', { message: 'The file is not there any more.' })
   const { clock } = services
@@ -70,7 +70,7 @@ const runImport = async (
     const places = await placesOf(services, run, names, begun.lastRow)
     const rowServices = { ...dry(services, asked), tables: recentRows(services.tables, clock) }
     const writer = await rowWriterOf(rowServices, caller, asked, names, places)
-    const rowImport = new RowImport(services, run, caller, columns, writer)
+    const rowImport = new RowImport(services, run, sender, columns, writer)
     const read = await rowImport.all(table, begun)
     const late = await lateErrors(services, run, caller, places)
     const hasReport = read.failed + late.length > 0 && !signal.aborted
@@ -118,15 +118,6 @@ const withLate = (read: ImportReached, late: readonly ImportError[]): ImportReac
   failed: read.failed + late.length,
   errors: [...read.errors, ...late].sort((a, b) => a.row - b.row).slice(0, ERRORS_MAX),
 })
-
-/** @throws Failure forbidden for a sender who is no longer allowed to import */
-const senderOf = async ({ tables, clock }: ImportRunServices, asked: ImportRequested): Promise<UserCaller> => {
-  const caller = await callerNow(tables, asked.organizationId, asked.userId, clock.now())
-  if (caller === undefined || !caller.permissions.has('import/data'))
-    throw new Failure('forbidden', { message: 'The user who sent the file may not import any more.' })
-  assertMayWrite(caller, asked.type, asked.mapping)
-  return caller
-}
 
 const dry = (services: ImportRunServices, { dryRun }: ImportRequested): ResourceServices =>
   dryRun ? { ...services, log: dryLog(services.log) } : services
