@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { test } from 'tap'
@@ -103,8 +103,10 @@ export const run = async (origin: string): Promise<string[]> => {
 test('a client that is generated from the document compiles, and does what it says', {
   timeout: 900_000,
 }, async (t) => {
-  const folder = folderOf(t)
-  const service = await startService(join(folder, 'data'))
+  // Within the project, whose packages the program imports.
+  const folder = mkdtempSync(resolve('.tap', 'client-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const service = await startService(folderOf(t))
   t.teardown(() => service.kill())
   const document = (await call(service, 'GET', '//openapi.json')).text
   const types = astToString(await openapiTS(document))

@@ -88,11 +88,14 @@ export const until = async (
   limitMs = LIMIT_MS,
 ): Promise<void> => {
   const begun = Date.now()
-  while (!(await check().valueOf())) {
+  for (;;) {
+    const found = check()
+    if (await found) return
     const waitedMs = Date.now() - begun
     if (waitedMs > limitMs) throw new Error(`waited ${limitMs} ms for ${what}`)
-    // What takes long is asked for less often: each look at a page costs it 8 ms of CPU.
-    await new Promise((resume) => setTimeout(resume, Math.max(20, Math.min(200, waitedMs / 20))))
+    // What asks others is asked less often the longer it takes: a look at a page costs that 8 ms of CPU. Others advance a clock.
+    const pauseMs = found instanceof Promise ? Math.max(20, Math.min(200, waitedMs / 20)) : 20
+    await new Promise((resume) => setTimeout(resume, pauseMs))
   }
 }
 

@@ -14,9 +14,11 @@ import type { Convention } from '../../kit/formats/conventions.ts'
 import type { MappedColumn } from '../../kit/formats/mapped-rows.ts'
 import { type OpenTable, openTable } from '../../kit/formats/open-table.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { dryLog } from './dry-log.ts'
 import { KnownNames } from './known-names.ts'
+import { listedLog } from './listed-log.ts'
 import { keptPages } from './pages.ts'
 import { recentRows } from './recent-rows.ts'
 import { writeReport } from './report.ts'
@@ -26,12 +28,17 @@ import { rowWriterOf } from './row-writer.ts'
 import { Sender } from './sender.ts'
 import { writeRoutes } from './write-routes.ts'
 
-export type ImportRunServices = RowImportServices & { files: FileStore }
+export type ImportRunServices = RowImportServices & { files: FileStore; settle: Settle }
 
 /** The work of imports: page after page of the file, each attempt after the last page that an earlier one finished. */
 export const importWork = (services: ImportRunServices): JobWork<ImportRequested, ImportRow> => ({
   kind: IMPORT,
-  run: (run) => runImport(services, run),
+  run: async (run) => {
+    const { log, listed } = listedLog(services.log, services.settle)
+    const end = await runImport({ ...services, log }, run)
+    if (!run.signal.aborted) await listed()
+    return end
+  },
   release: async (id) => {
     const [first] = await services.log.read(IMPORT.stream(id), 0, 1)
     await services.log.erase(pagesStream(id))

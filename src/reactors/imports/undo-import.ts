@@ -14,16 +14,18 @@ import { Failure } from '../../kernel/errors.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { loadState } from '../../kit/commands/load-state.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import type { Settle } from '../../kit/consumers/settle.ts'
 import type { JobRun, JobWork } from '../../kit/jobs/attempt.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { callerNow } from '../callers/caller-now.ts'
+import { listedLog } from './listed-log.ts'
 import { keptPages } from './pages.ts'
 import { undoChange } from './undo-changes.ts'
 import { isDeletedBy, undoRoutes } from './undo-routes.ts'
 
-type UndoServices = ResourceServices & { clock: Clock }
+type UndoServices = ResourceServices & { clock: Clock; settle: Settle }
 
 const ROWS_AT_A_TIME = 500
 const AT_ONCE = 16
@@ -36,22 +38,32 @@ interface Reached extends ImportUndoResult {
 /** The work of undoing imports: made records are removed, changed ones restored, unless changed since by somebody. */
 export const undoWork = (services: UndoServices): JobWork<ImportUndoRequested, ImportUndoRow> => ({
   kind: IMPORT_UNDO,
-  run: async (begun) => {
-    const run = { ...begun, asked: { ...begun.asked, lastRow: await lastRowOf(services.log, begun.asked) } }
-    const { asked, signal, cursor } = run
-    const caller = await callerNow(services.tables, asked.organizationId, asked.userId, services.clock.now())
-    if (caller === undefined)
-      throw new Failure('not_found', { message: 'The user who asked for this is not there any more.' })
-    assertMayWrite(caller, asked.type)
-    let reached = (cursor as Reached | undefined) ?? (await begunWith(services, caller, run))
-    while (reached.row < asked.lastRow && !signal.aborted) {
-      reached = await undoRows(services, caller, run, reached)
-      await run.progress(reached.row, reached)
-    }
-    const { row, ...result } = reached
-    return { processed: row, result }
+  run: async (run) => {
+    const { log, listed } = listedLog(services.log, services.settle)
+    const end = await runUndo({ ...services, log }, run)
+    if (!run.signal.aborted) await listed()
+    return end
   },
 })
+
+const runUndo = async (
+  services: UndoServices,
+  begun: JobRun<ImportUndoRequested>,
+): Promise<{ processed: number; result: ImportUndoResult }> => {
+  const run = { ...begun, asked: { ...begun.asked, lastRow: await lastRowOf(services.log, begun.asked) } }
+  const { asked, signal, cursor } = run
+  const caller = await callerNow(services.tables, asked.organizationId, asked.userId, services.clock.now())
+  if (caller === undefined)
+    throw new Failure('not_found', { message: 'The user who asked for this is not there any more.' })
+  assertMayWrite(caller, asked.type)
+  let reached = (cursor as Reached | undefined) ?? (await begunWith(services, caller, run))
+  while (reached.row < asked.lastRow && !signal.aborted) {
+    reached = await undoRows(services, caller, run, reached)
+    await run.progress(reached.row, reached)
+  }
+  const { row, ...result } = reached
+  return { processed: row, result }
+}
 
 /** Last row of the import: a cancelled one may have gone on for a while after its undo was requested. */
 const lastRowOf = async (log: UndoServices['log'], { importId, lastRow }: ImportUndoRequested): Promise<number> => {
