@@ -57,3 +57,15 @@ test('every acknowledged insert is there after SIGKILL', async (t) => {
   )
   await store.close()
 })
+
+test('a process that exits while queries are open ends by itself', async (t) => {
+  // Before the first answer of the new queries, and after it.
+  for (const pauseMs of [0, 20, 60, 150, 400]) {
+    const child = spawn(
+      process.execPath,
+      ['dist/test/contracts/chdb-exit-child.js', join(folderOf(t), String(pauseMs)), String(pauseMs)],
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    )
+    t.same(await once(child, 'exit'), [0, null], `after ${pauseMs} ms`)
+  }
+})

@@ -10,7 +10,10 @@ const ofWorkers = new Set<NativeCalls>()
 
 const waitForCalls = (): void => {
   const untilMs = performance.now() + EXIT_MS
-  for (const calls of ofWorkers) Atomics.store(calls, IS_ENDING, 1)
+  for (const calls of ofWorkers) {
+    Atomics.store(calls, IS_ENDING, 1)
+    Atomics.notify(calls, IS_ENDING)
+  }
   for (const calls of ofWorkers) {
     for (;;) {
       const [count, leftMs] = [Atomics.load(calls, UNDER_WAY), untilMs - performance.now()]
@@ -37,15 +40,26 @@ export const forgetCalls = (calls: NativeCalls): void => {
   if (ofWorkers.size === 0) process.off('exit', waitForCalls)
 }
 
-/** Runs a native call in the worker; while the process ends it begins none, and never answers. */
-export const counted = async <Answer>(calls: NativeCalls, call: () => Promise<Answer>): Promise<Answer> => {
+/** Resolves in the worker once the process is about to end. */
+export const ending = async (calls: NativeCalls): Promise<void> => {
+  await Atomics.waitAsync(calls, IS_ENDING, 0).value
+}
+
+/** Runs a native call in the worker. @throws Error while the process ends: then none is begun. */
+export const counted = async <Answer>(calls: NativeCalls, call: () => Promise<Answer>): Promise<Answer> =>
+  heldOpen(calls, async () => {
+    if (Atomics.load(calls, IS_ENDING) !== 0) throw new Error('the process is about to end')
+    return call()
+  })
+
+/** `process.exit` waits for the end of this, too: the engine crashes where it meets a stream that was not closed. */
+export const heldOpen = async <Answer>(calls: NativeCalls, run: () => Promise<Answer>): Promise<Answer> => {
   Atomics.add(calls, UNDER_WAY, 1)
   try {
-    if (Atomics.load(calls, IS_ENDING) === 0) return await call()
+    return await run()
   } finally {
     endCall(calls)
   }
-  return new Promise(() => undefined)
 }
 
 /** Ends a call, or the worker's beginning. */

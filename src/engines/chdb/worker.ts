@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Session } from 'chdb'
 import { quoteString } from './parameters.ts'
-import { counted, endCall } from './native-calls.ts'
+import { counted, endCall, ending, heldOpen } from './native-calls.ts'
 import { CREDIT, type Reply, type Request, type WorkerData } from './protocol.ts'
 import { headerLength } from './chunks.ts'
 import { lowerBackgroundThreads } from './threads.ts'
@@ -49,7 +49,7 @@ endCall(calls)
 
 port.on('message', (request: Request) => {
   if (request.kind === 'command' || request.kind === 'insert') writes = writes.then(() => write(request))
-  else if (request.kind === 'query') void query(request)
+  else if (request.kind === 'query') void heldOpen(calls, () => query(request))
   else if (request.kind === 'pull') pull(request.id)
   else if (request.kind === 'cancel') cancel(request.id, false)
   else if (request.kind === 'close') void close()
@@ -60,6 +60,9 @@ process.on('uncaughtException', (error) => {
   port.removeAllListeners('message')
   send({ kind: 'dying', message: error.message })
   void settle().finally(() => process.exit(1))
+})
+void ending(calls).then(() => {
+  for (const id of running.keys()) cancel(id, false)
 })
 send({ kind: 'ready' })
 
@@ -141,7 +144,8 @@ async function* streamChunks(
   request: Extract<Request, { kind: 'query' }>,
   state: Running,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const stream = session.queryStream(`/* ${state.tag} */ ${request.sql}`, { format: request.format })
+  const sql = `/* ${state.tag} */ ${request.sql}`
+  const stream = await counted(calls, async () => session.queryStream(sql, { format: request.format }))
   const chunks = stream[Symbol.asyncIterator]()
   let header: number | undefined
   try {
@@ -156,7 +160,7 @@ async function* streamChunks(
       } else yield bytes.subarray(header)
     }
   } finally {
-    await counted(calls, async () => chunks.return?.())
+    await chunks.return?.()
   }
 }
 
