@@ -60,6 +60,9 @@ const restart = async (service: Service, data: string, key: string, rows: Rows):
 
 type Rows = { [name: string]: unknown }
 
+/** Each figure as soon as it is known: the whole takes long. */
+const told = (rows: Rows): void => void process.stdout.write(`${JSON.stringify(rows)}\n`)
+
 const main = async (): Promise<void> => {
   const data = mkdtempSync(join(tmpdir(), 'waymark-restart-'))
   let service = await startService(data, ['--geofence-positions-max', '100000000'])
@@ -69,10 +72,11 @@ const main = async (): Promise<void> => {
     let stored = 0
     while (stored < points) stored += (await generate(planOf(service, key, PART_MS))).points
     rows['points in the log'] = stored
+    told(rows)
     for (let i = 0; i < rounds; i++) {
       const found: Rows = {}
       service = await restart(service, data, key, found)
-      rows[`restart ${i + 1}`] = found
+      told({ [`restart ${i + 1}`]: found })
     }
     await settled(service)
     for (const projection of REBUILT) {
@@ -80,10 +84,8 @@ const main = async (): Promise<void> => {
       const answer = await askControl(data, { command: 'rebuild', name: projection })
       if (answer?.ok !== true) throw new Error(`rebuild ${projection}: ${answer?.error}`)
       const seconds = (performance.now() - begun) / 1000
-      rows[`rebuild ${projection}, s`] = round(seconds)
-      rows[`rebuild ${projection}, points/s`] = Math.round(stored / seconds)
+      told({ [`rebuild ${projection}`]: { seconds: round(seconds), pointsPerSecond: Math.round(stored / seconds) } })
     }
-    process.stdout.write(`${JSON.stringify(rows, undefined, 2)}\n`)
     await service.stop()
   } finally {
     await service.kill()
