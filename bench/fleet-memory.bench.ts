@@ -6,17 +6,17 @@ import { parseArgs } from 'node:util'
 import { LatestPositions } from '../projections/latest-position.ts'
 import type { EventLog } from '../src/engines/event-log.ts'
 import { openLmdbTableStore } from '../src/engines/lmdb-tables/lmdb-tables.ts'
-import type { TableStore } from '../src/engines/table-store.ts'
 import { partitionOf, type PointBatch } from '../src/features/locations/events.ts'
+import { emptyBatch } from '../src/features/locations/ingest/build-batch.ts'
 import { latestPointAt } from '../src/features/locations/views.ts'
-import type { UserCaller } from '../src/kernel/caller.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import { idFrom } from '../src/kit/commands/ids.ts'
 import { LiveHub } from '../src/live/hub.ts'
-import { liveChannel } from '../src/live/client.ts'
 import { FakeClock } from '../test/support/fake-clock.ts'
 import { seeded } from '../test/support/random.ts'
 import { collected, cpuMs } from './support/measure.ts'
+import { noTables } from './support/no-tables.ts'
+import { lookAt } from './support/viewers.ts'
 
 /**
  * Memory of a tracker in the latest positions and in the live view, and collections of garbage at 20,000 points/s, which
@@ -45,13 +45,7 @@ const failed = (error: unknown): never => {
   throw error
 }
 
-const stubTables = {
-  declare: async () => undefined,
-  take: async () => ({ at: undefined, fence: 1 }),
-  commit: async () => undefined,
-  getMany: async (_table: string, _scope: string, ids: readonly string[]) => ids.map(() => undefined),
-} as unknown as TableStore
-const tables = values.lmdb ? await openLmdbTableStore({ path: join(folder, 'tables'), clock: systemClock }) : stubTables
+const tables = values.lmdb ? await openLmdbTableStore({ path: join(folder, 'tables'), clock: systemClock }) : noTables
 
 const latest = new LatestPositions({ tables, clock, partitions: PARTITIONS, onFailure: failed })
 for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
@@ -94,23 +88,16 @@ const places = { lat: new Int32Array(TRACKERS), lng: new Int32Array(TRACKERS), p
 const DEGREES = 3
 
 const batchOf = (trackers: readonly number[]): PointBatch => {
-  const count = trackers.length
-  return {
-    loggedAt: clock.now(),
-    count,
-    trackers: trackers.map((i) => ({ trackerId: ids[i], organizationId: ORGANIZATION })),
-    tracker: Uint16Array.from({ length: count }, (_, k) => k),
-    recordedAt: new Float64Array(count).fill(clock.now()),
-    lat: Int32Array.from(trackers, (i) => places.lat[i]),
-    lng: Int32Array.from(trackers, (i) => places.lng[i]),
-    flags: new Uint16Array(count),
-    accuracy: new Int32Array(count),
-    altitude: new Int32Array(count),
-    speed: new Int32Array(count),
-    heading: new Uint16Array(count),
-    battery: new Uint8Array(count),
-    attributes: new Map(),
+  const now = clock.now()
+  const known = trackers.map((i) => ({ trackerId: ids[i], organizationId: ORGANIZATION }))
+  const batch = emptyBatch(trackers.length, now, known)
+  for (const [k, i] of trackers.entries()) {
+    batch.tracker[k] = k
+    batch.lat[k] = places.lat[i]
+    batch.lng[k] = places.lng[i]
   }
+  batch.recordedAt.fill(now)
+  return batch
 }
 
 const spent = { latest: 0, live: 0, longestMs: 0 }
@@ -145,32 +132,13 @@ const beat = async (from: number, count: number, parts: { live: boolean }): Prom
   if (parts.live) for (const entry of entries) await timed('live', () => hub.positions.handle(entry, entry.partition))
 }
 
-const caller = {
-  kind: 'user',
-  organizationId: ORGANIZATION,
-  userId: 'u',
-  permissions: new Set(['view/location-history', 'view/tracker']),
-  permissionDetails: [],
-  hubIds: 'all',
-  teamIds: [],
-} as unknown as UserCaller
 let snapshots = 0
 let sent = 0
-const watch = (bbox: number[] | undefined, trackerIds?: string[]): void => {
-  const socket = {
-    address: '',
-    bufferedBytes: () => 0,
-    close: (code: number, reason: string) => failed(`${code} ${reason}`),
-    send: (text: string) => {
-      sent += text.length
-      if (text.startsWith('{"type":"snapshot"') && !text.endsWith('"more":true}')) snapshots++
-      return 0
-    },
-  }
-  const message = { type: 'subscribe', id: 'v', bbox, trackerIds, channels: ['positions'], interval: 20 }
-  const connection = liveChannel(hub, () => true).open(socket, caller)
-  connection.message(new Uint8Array(Buffer.from(JSON.stringify(message))).buffer, false)
-}
+const watch = (bbox: number[] | undefined, trackerIds?: string[]): void =>
+  lookAt(hub, ORGANIZATION, { bbox, trackerIds }, (text) => {
+    sent += text.length
+    if (text.startsWith('{"type":"snapshot"') && !text.endsWith('"more":true}')) snapshots++
+  })
 /** Until so many snapshots were sent. */
 const shown = async (count: number): Promise<void> => {
   while (snapshots < count) {

@@ -1,9 +1,9 @@
 import { LatestPositions } from '../projections/latest-position.ts'
-import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import { batchOf } from '../test/support/batches.ts'
 import { cpuMs } from './support/measure.ts'
+import { noTables } from './support/no-tables.ts'
 
 /**
  * Cost of a point in a small frame for the latest positions: processor time to handle it, and to copy its row for a
@@ -17,15 +17,8 @@ const WARM_ROUNDS = 5
 const ROUNDS = 11
 const START = Date.UTC(2026, 0, 1)
 
-const tables = {
-  declare: async () => undefined,
-  take: async () => ({ at: undefined, fence: 1 }),
-  commit: async () => undefined,
-  getMany: async (_table: string, _scope: string, ids: readonly string[]) => ids.map(() => undefined),
-} as unknown as TableStore
-
 const latest = new LatestPositions({
-  tables,
+  tables: noTables,
   clock: { ...systemClock, after: () => () => undefined },
   partitions: PARTITIONS,
   onFailure: (error) => {

@@ -1,5 +1,5 @@
 import type { EventLog } from '../src/engines/event-log.ts'
-import type { PointBatch } from '../src/features/locations/events.ts'
+import { emptyBatch } from '../src/features/locations/ingest/build-batch.ts'
 import type { UserCaller } from '../src/kernel/caller.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import type { ChannelConnection, ChannelSocket } from '../src/kit/http/channel.ts'
@@ -61,33 +61,18 @@ let recordedAt = Date.now() - 600_000
 const move = (from: number, count: number): void => {
   revision++
   recordedAt += 10
-  const trackers: PointBatch['trackers'] = []
-  const lat = new Int32Array(count)
-  const lng = new Int32Array(count)
-  for (let k = 0; k < count; k++) {
-    const place = places[(from + k) % FLEET]
+  const own = Array.from({ length: count }, (_, k) => (from + k) % FLEET)
+  const trackers = own.map((i) => ({ trackerId: ids[i], organizationId: 'org' }))
+  const batch = emptyBatch(count, recordedAt, trackers)
+  for (const [k, i] of own.entries()) {
+    const place = places[i]
     place.lat += (random() - 0.5) * 2e-4
     place.lng += (random() - 0.5) * 2e-4
-    trackers.push({ trackerId: ids[(from + k) % FLEET], organizationId: 'org' })
-    lat[k] = Math.round(place.lat * 1e7)
-    lng[k] = Math.round(place.lng * 1e7)
+    batch.tracker[k] = k
+    batch.lat[k] = Math.round(place.lat * 1e7)
+    batch.lng[k] = Math.round(place.lng * 1e7)
   }
-  const batch: PointBatch = {
-    loggedAt: recordedAt,
-    count,
-    trackers,
-    tracker: Uint16Array.from({ length: count }, (_, k) => k),
-    recordedAt: new Float64Array(count).fill(recordedAt),
-    lat,
-    lng,
-    flags: new Uint16Array(count),
-    accuracy: new Int32Array(count),
-    altitude: new Int32Array(count),
-    speed: new Int32Array(count),
-    heading: new Uint16Array(count),
-    battery: new Uint8Array(count),
-    attributes: new Map(),
-  }
+  batch.recordedAt.fill(recordedAt)
   hub.positions.handle({ kind: 'points', partition: 0, revision, position: revision, batch }, 0)
 }
 

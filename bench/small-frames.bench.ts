@@ -16,17 +16,16 @@ import { PointColumns } from '../src/features/locations/point-columns.ts'
 import type { KnownTracker } from '../src/features/trackers/views.ts'
 import { transitionStream } from '../src/features/transitions/events.ts'
 import { keptShape } from '../src/geo/shape.ts'
-import type { UserCaller } from '../src/kernel/caller.ts'
 import { encodeJson } from '../src/kernel/event.ts'
 import { idFrom } from '../src/kit/commands/ids.ts'
 import { PartitionFeed } from '../src/kit/consumers/partition-feed.ts'
 import { LiveHub } from '../src/live/hub.ts'
-import { liveChannel } from '../src/live/client.ts'
 import { decodeTransition, type TransitionEntry } from '../src/reactors/dispatch/owe.ts'
 import { GeofenceMatcher } from '../src/reactors/matcher/match-geofences.ts'
 import { FakeClock } from '../test/support/fake-clock.ts'
 import { seeded } from '../test/support/random.ts'
 import { blob } from './support/geo-data.ts'
+import { lookAt } from './support/viewers.ts'
 
 /**
  * Cost of a point in small frames for the main thread from the batcher on: the append, and the turns of the matcher,
@@ -148,32 +147,13 @@ for (let partition = 0; partition < PARTITIONS; partition++) {
   await locations.add(matcher, partition)
 }
 
-const caller = {
-  kind: 'user',
-  organizationId: ORGANIZATION,
-  userId: 'u',
-  permissions: new Set(['view/location-history', 'view/tracker']),
-  permissionDetails: [],
-  hubIds: 'all',
-  teamIds: [],
-} as unknown as UserCaller
 let sent = 0
 /** Each looks at a hundredth of the map. */
 const watch = (): void => {
-  const socket = {
-    address: '',
-    bufferedBytes: () => 0,
-    close: (code: number, reason: string) => failed(`${code} ${reason}`),
-    send: (text: string) => {
-      sent += text.length
-      return 0
-    },
-  }
   const [west, south] = [9 + random() * side * 0.9, 50 + random() * side * 0.9]
-  const bbox = [west, south, west + side / 10, south + side / 10]
-  const message = { type: 'subscribe', id: 'v', bbox, channels: ['positions'], interval: 20 }
-  const connection = liveChannel(hub, () => true).open(socket, caller)
-  connection.message(new Uint8Array(Buffer.from(JSON.stringify(message))).buffer, false)
+  lookAt(hub, ORGANIZATION, { bbox: [west, south, west + side / 10, south + side / 10] }, (text) => {
+    sent += text.length
+  })
 }
 
 const batcher = new Batcher({

@@ -106,6 +106,16 @@ export interface EventLog {
   close(): Promise<void>
 }
 
+/** A log with another way to append. */
+export const logWith = (log: EventLog, append: EventLog['append']): EventLog =>
+  new Proxy(log, {
+    get: (target, name) => {
+      if (name === 'append') return append
+      const member = Reflect.get(target, name) as unknown
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+
 const PAGE_EVENTS = 64
 
 /** The existing events of a stream from one revision through another, read page by page. */

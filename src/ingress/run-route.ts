@@ -3,7 +3,7 @@ import { assertNoFaults, Failure, invalid } from '../kernel/errors.ts'
 import type { Logger } from '../kernel/logger.ts'
 import type { Idempotency, IdempotentRequest, KeptAnswer, Run } from '../kit/http/idempotency.ts'
 import { idSource } from '../kit/commands/ids.ts'
-import type { Settle } from '../kit/consumers/settle.ts'
+import { SETTLE_TIMEOUT_MS, type Settle } from '../kit/consumers/settle.ts'
 import type { IdSource, Reply, RouteRequest } from '../kit/http/route.ts'
 import { identityOf } from './authenticate.ts'
 import { type BodyReader, hashOf } from './body.ts'
@@ -40,8 +40,6 @@ export interface RunOptions {
   logger: Logger
 }
 
-/** Longest wait of an answer for consumers that follow its write. */
-const SETTLE_TIMEOUT_MS = 2_000
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** Checks the input, runs the handler once for each Idempotency-Key, and waits until the writer can read the write. */

@@ -7,6 +7,8 @@ import type { Projection } from './projection.ts'
 /** Whether all consumers that must follow a write have stored it, wherever they run; false after `timeoutMs`. */
 export type Settle = (wrote: Wrote, timeoutMs: number, steps?: readonly Settlement[]) => Promise<boolean>
 
+/** Longest wait of an answer, and of the end of a job, for consumers that follow its write. */
+export const SETTLE_TIMEOUT_MS = 2_000
 /** Interval of looks at a checkpoint that another process stores. */
 const POLL_MS = 20
 

@@ -1,9 +1,6 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, logWith } from '../../engines/event-log.ts'
 import { allWrote } from '../../kit/commands/wrote.ts'
-import type { Settle } from '../../kit/consumers/settle.ts'
-
-/** As long as a request waits for its own write. */
-const LISTED_LIMIT_MS = 2_000
+import { SETTLE_TIMEOUT_MS, type Settle } from '../../kit/consumers/settle.ts'
 
 /** The log of a job, and a wait until lists show all that the job has appended to it: who reads its end, reads its rows. */
 export const listedLog = (log: EventLog, settle: Settle): { log: EventLog; listed(): Promise<void> } => {
@@ -13,16 +10,9 @@ export const listedLog = (log: EventLog, settle: Settle): { log: EventLog; liste
     for (const { type } of events) positions.set(type, Math.max(positions.get(type) ?? -1, appended.position))
     return appended
   }
-  const noted = new Proxy(log, {
-    get: (target, name) => {
-      if (name === 'append') return append
-      const member = Reflect.get(target, name) as unknown
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
   const listed = async (): Promise<void> => {
     const wrote = allWrote(...Array.from(positions, ([type, position]) => ({ types: [type], position })))
-    if (wrote !== undefined) await settle(wrote, LISTED_LIMIT_MS)
+    if (wrote !== undefined) await settle(wrote, SETTLE_TIMEOUT_MS)
   }
-  return { log: noted, listed }
+  return { log: logWith(log, append), listed }
 }

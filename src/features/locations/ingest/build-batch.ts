@@ -67,7 +67,8 @@ const countTrackers = (
   return { trackers, places, count }
 }
 
-const emptyBatch = (count: number, loggedAt: number, trackers: PointBatch['trackers']): PointBatch => ({
+/** Columns for so many points, all zero. */
+export const emptyBatch = (count: number, loggedAt: number, trackers: PointBatch['trackers']): PointBatch => ({
   loggedAt,
   count,
   trackers,
