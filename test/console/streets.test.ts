@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Test, test } from 'tap'
 import { skip } from '../support/browser.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, openService, signIn } from '../support/console.ts'
+import { mapOf, openAfterDrive, openConsole, openConsoleWorld, openService, signIn } from '../support/console.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { until } from '../support/service.ts'
 import { roadTile, streetArchive } from '../support/street-archive.ts'
@@ -89,20 +89,8 @@ test('a style that cannot be had leaves the shipped map', { skip, timeout: 900_0
 })
 
 test('where the fleet has driven is drawn', { skip, timeout: 900_000 }, async (t) => {
-  const { service, login, gateway } = await openConsoleWorld(t)
-  const begun = Date.now() - 20 * 60_000
-  const points = Array.from({ length: 60 }, (_, i) => ({
-    externalId: 'van',
-    recordedAt: begun + i * 10_000,
-    lat: 52.2 + i * 0.0008,
-    lng: 21,
-  }))
-  await gateway.send(points)
-  await gateway.drained()
-  const { page, complaints } = await openConsole(t, service)
-  await signIn(page, login)
-  await until('the tracker', async () => (await namesListed(page)).join() === 'van')
-  const map = await mapOf(page)
+  const drive = { begunAt: Date.now() - 20 * 60_000, lat: 52.2, stepLat: 0.0008 }
+  const { complaints, map } = await openAfterDrive(t, await openConsoleWorld(t), drive)
   let turn = 0
   await until('the traces', async () => {
     // Tiles that came before the rollup are asked for anew.

@@ -139,6 +139,26 @@ export const mapOf = async (page: Page): Promise<(code: string) => Promise<Json>
 export const namesListed = (page: Page): Promise<string[]> =>
   page.getByRole('list', { name: 'Trackers' }).locator('.name').allTextContents()
 
+/** A signed-in page with one tracker, a van, that has driven north for ten minutes along a meridian. */
+export const openAfterDrive = async (
+  t: Test,
+  { service, login, gateway }: ConsoleWorld,
+  { begunAt, lat, stepLat }: { begunAt: number; lat: number; stepLat: number },
+): Promise<OpenedConsole & { map(code: string): Promise<Json> }> => {
+  const points = Array.from({ length: 60 }, (_, i) => ({
+    externalId: 'van',
+    recordedAt: begunAt + i * 10_000,
+    lat: lat + i * stepLat,
+    lng: 21,
+  }))
+  await gateway.send(points)
+  await gateway.drained()
+  const opened = await openConsole(t, service)
+  await signIn(opened.page, login)
+  await until('the tracker', async () => (await namesListed(opened.page)).join() === 'van')
+  return { ...opened, map: await mapOf(opened.page) }
+}
+
 /** Parts of the square world: a millimetre. */
 const NEAR = 1e-10
 

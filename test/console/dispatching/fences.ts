@@ -1,28 +1,18 @@
 import { test } from 'tap'
 import { skip } from '../../support/browser.ts'
 import { axe } from '../../support/axe.ts'
-import { mapOf, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { mapOf, openAfterDrive, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
 import { ask, type Json, until } from '../../support/service.ts'
 
 test('a geofence is drawn, tried against last week, changed by numbers and deleted', {
   skip,
   timeout: 900_000,
 }, async (t) => {
-  const { service, token, login, gateway } = await openConsoleWorld(t)
-  const begun = Date.now() - 3_600_000
+  const world = await openConsoleWorld(t)
+  const { service, token } = world
   // Through the middle of what will be drawn, from south to north.
-  const points = Array.from({ length: 60 }, (_, i) => ({
-    externalId: 'van',
-    recordedAt: begun + i * 10_000,
-    lat: 51.97 + i * 0.001,
-    lng: 21,
-  }))
-  await gateway.send(points)
-  await gateway.drained()
-  const { page, complaints } = await openConsole(t, service)
-  await signIn(page, login)
-  await until('the tracker', async () => (await namesListed(page)).join() === 'van')
-  const map = await mapOf(page)
+  const drive = { begunAt: Date.now() - 3_600_000, lat: 51.97, stepLat: 0.001 }
+  const { page, complaints, map } = await openAfterDrive(t, world, drive)
   await page.getByRole('link', { name: 'Geofences' }).click()
   await map('void map.jumpTo({ center: [21, 52], zoom: 13 })')
   await page.getByRole('heading', { name: 'Geofences' }).waitFor()
