@@ -3,8 +3,8 @@ export type NativeCalls = Int32Array<SharedArrayBuffer>
 
 const UNDER_WAY = 0
 const IS_ENDING = 1
-/** Longest wait of an exit for them. */
-const EXIT_MS = 5_000
+/** Longest wait of an exit for them: on a busy machine, queries that have just begun took over 5 s. */
+const EXIT_MS = 15_000
 
 const ofWorkers = new Set<NativeCalls>()
 

@@ -89,9 +89,10 @@ export class MatcherStore {
     }
   }
 
-  private somePages(from: number, count: number): Promise<(PageRow | undefined)[]> {
+  private async somePages(from: number, count: number): Promise<(PageRow | undefined)[]> {
+    if (from >= count) return []
     const to = Math.min(from + PAGES_PER_READ, count)
-    const ids = Array.from({ length: Math.max(0, to - from) }, (_, i) => this.pageId(from + i))
+    const ids = Array.from({ length: to - from }, (_, i) => this.pageId(from + i))
     return this.tables.getMany<PageRow>(MATCHER_STATE.name, this.scope, ids)
   }
 

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { tablesWith } from '../../../src/engines/table-store.ts'
 import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
 import { PAGE_TRACKERS } from '../../../src/reactors/matcher/state.ts'
-import { MATCHER_STATE } from '../../../src/reactors/matcher/store.ts'
+import { MATCHER_STATE, MatcherStore } from '../../../src/reactors/matcher/store.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -46,4 +46,21 @@ test('partitions taken together are restored one after the other, in reads that 
   t.equal(readScopes.length, PARTITIONS.length, `one after the other: ${readScopes}`)
   t.ok(mostAtOnce > 0 && mostAtOnce <= 64, `${mostAtOnce} pages asked for at once`)
   await matcher.close()
+})
+
+test('only pages that there are are asked for: an error about others would be caught by nobody', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const asked: number[] = []
+  const tables = tablesWith(world.tables, {
+    getMany: async (_name, _scope, ids) => {
+      asked.push(ids.length)
+      return []
+    },
+  })
+  const store = new MatcherStore(tables, 0)
+  await store.pages(0, () => undefined)
+  t.same(asked, [])
+  await store.pages(33, () => undefined)
+  t.same(asked, [32, 1])
 })
