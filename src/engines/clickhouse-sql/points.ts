@@ -42,11 +42,12 @@ export interface PointSelection {
 const COLUMNS = `trackerId, recordedAt, latE7, lngE7, flags, accuracyCm, altitudeCm, speedCms, headingTenths, batteryPercent, attributes`
 
 /**
- * Rows that differ only in the version share a partition, so FINAL need not look across them. A slow reader holds some
- * blocks, as rows and as text: they are small.
+ * Rows that differ only in the version share a partition, so FINAL need not look across them. Conditions on the sorting
+ * key are decided before the other columns are read: each part has granules with the end of one tracker and the
+ * beginning of the next. A slow reader holds some blocks, as rows and as text: they are small.
  */
-export const POINTS_SETTINGS =
-  'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192'
+export const POINTS_SETTINGS = `SETTINGS do_not_merge_across_partitions_select_final = 1,
+  optimize_move_to_prewhere_if_final = 1, prefer_column_name_to_alias = 1, max_block_size = 8192`
 const WAS_NOT_AHEAD = 'version >= 9223372036854775808'
 
 export const selectPoints = (filter: PointFilter, selection: PointSelection): Statement => {

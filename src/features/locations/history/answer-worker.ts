@@ -25,7 +25,7 @@ function reply(
     const { bytes, nextCursor } =
       kind === 'end' ? maker.end() : { bytes: maker.write(kind === 'names' ? request.names : []), nextCursor: null }
     const answer: AnswerReply = { id, bytes, nextCursor }
-    parentPort!.postMessage(answer, bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : [])
+    parentPort!.postMessage(answer, bytes.byteLength > 0 ? [bytes.buffer as ArrayBuffer] : [])
   } catch (error) {
     const answer: AnswerReply =
       error instanceof Failure

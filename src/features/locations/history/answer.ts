@@ -224,8 +224,10 @@ class Output {
     }
   }
 
+  /** Hands its memory over; the next piece is likely to be about as long. */
   take(): Uint8Array {
-    const taken = this.bytes.slice(0, this.used)
+    const taken = this.bytes.subarray(0, this.used)
+    if (this.used > 0) this.bytes = new Uint8Array(this.used + (this.used >> 3))
     this.used = 0
     return taken
   }

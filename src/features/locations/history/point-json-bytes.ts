@@ -8,6 +8,9 @@ const ROW_BYTES_MAX = 512
 const CHARACTER_BYTES_MAX = 3
 const ID_LENGTH = 36
 const BASE36_DIGITS = 8
+const FOUR_DIGITS = 36 ** 4
+/** Place of the time in the head, after `{"_id":"<id>.`. */
+const ID_AT = 8 + ID_LENGTH + 1
 /** Times with that many digits in base 36, from 1972 to 2059: others are written as text. */
 const TIME_MIN = 36 ** 7
 const TIME_MAX = 36 ** 8
@@ -17,6 +20,8 @@ const WORDS = TRIP_START | TRIP_FINISH
 const ZERO = 48
 const MINUS = 45
 const POINT = 46
+/** Units of a whole by its decimals. */
+const SCALES = Int32Array.from({ length: 8 }, (_, places) => 10 ** places)
 const encoder = new TextEncoder()
 const BASE36 = encoder.encode('0123456789abcdefghijklmnopqrstuvwxyz')
 const LNG = encoder.encode(',"lng":')
@@ -90,10 +95,10 @@ export class PointJsonBytes {
       )
     }
     const { head } = this
-    let at = 8 + ID_LENGTH + 1 + BASE36_DIGITS
-    const high = Math.floor(time / 36 ** 4)
-    for (let rest = time - high * 36 ** 4, i = 0; i < 4; i++, rest = (rest / 36) | 0) head[--at] = BASE36[rest % 36]
-    for (let rest = high, i = 0; i < 4; i++, rest = (rest / 36) | 0) head[--at] = BASE36[rest % 36]
+    const high = Math.floor(time / FOUR_DIGITS)
+    const low = (time - high * FOUR_DIGITS) | 0
+    base36(head, ID_AT, high)
+    base36(head, ID_AT + 4, low)
     const ms = time - minute * MINUTE_MS
     const seconds = (ms / 1000) | 0
     const thousandths = ms - seconds * 1000
@@ -110,29 +115,41 @@ export class PointJsonBytes {
     this.decimal(value, places)
   }
 
-  /** Writes a whole number in units of the last of `places` decimals as the shortest decimal. */
+  /** Writes a 32-bit number in units of the last of `places` decimals as the shortest decimal. */
   private decimal(value: number, places: number): void {
     const { bytes } = this
-    let left = value
+    let { at } = this
+    let left = value | 0
     if (left < 0) {
-      bytes[this.at++] = MINUS
-      left = -left
+      bytes[at++] = MINUS
+      left = -left | 0
     }
-    let cut = 0
-    while (cut < places && left % 10 === 0) {
-      left /= 10
-      cut++
+    const scale = SCALES[places]
+    let whole = (left / scale) | 0
+    let rest = (left - whole * scale) | 0
+    let end = at + (whole < 10 ? 1 : whole < 100 ? 2 : whole < 1000 ? 3 : digitsOf(whole))
+    const afterWhole = end
+    while (end > at) {
+      const tenth = (whole / 10) | 0
+      bytes[--end] = ZERO + whole - tenth * 10
+      whole = tenth
     }
-    const behind = places - cut
-    const digits = Math.max(behind + 1, digitsOf(left))
-    let at = this.at + digits + (behind > 0 ? 1 : 0)
+    at = afterWhole
+    if (rest !== 0) {
+      bytes[at] = POINT
+      let digits = places
+      for (let tenth = (rest / 10) | 0; rest === tenth * 10; tenth = (rest / 10) | 0) {
+        rest = tenth
+        digits--
+      }
+      at += digits + 1
+      for (let place = at; digits > 0; digits--) {
+        const tenth = (rest / 10) | 0
+        bytes[--place] = ZERO + rest - tenth * 10
+        rest = tenth
+      }
+    }
     this.at = at
-    for (let i = 0; i < digits; i++) {
-      if (i === behind && behind > 0) bytes[--at] = POINT
-      const rest = Math.floor(left / 10)
-      bytes[--at] = ZERO + (left - rest * 10)
-      left = rest
-    }
   }
 
   private text(text: string): void {
@@ -153,6 +170,17 @@ export class PointJsonBytes {
     larger.set(this.bytes.subarray(0, this.at))
     this.bytes = larger
   }
+}
+
+/** Writes four digits in base 36. */
+const base36 = (bytes: Uint8Array, at: number, value: number): void => {
+  const high = (value / 1296) | 0
+  const low = value - high * 1296
+  const [first, third] = [(high / 36) | 0, (low / 36) | 0]
+  bytes[at] = BASE36[first]
+  bytes[at + 1] = BASE36[high - first * 36]
+  bytes[at + 2] = BASE36[third]
+  bytes[at + 3] = BASE36[low - third * 36]
 }
 
 const digitsOf = (value: number): number => {

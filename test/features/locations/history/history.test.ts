@@ -601,7 +601,7 @@ test('the first logged point wins, in whatever order blocks come; one that was a
     organizationId: ORGANIZATION,
     trackerId,
     recordedAt,
-    latE7: 1,
+    latE7: speedCms,
     lngE7: -1,
     speedCms,
     flags: HAS_SPEED | flags,
@@ -629,6 +629,7 @@ test('the first logged point wins, in whatever order blocks come; one that was a
         [1, 0.02, 0.04],
         `${order} ${optimized}`,
       )
+      t.same(await ndjson(store, { bbox: boxOfDegrees(-1, 150e-7, 1, 1) }), [], 'no repeat stands in for the first')
     }
     for await (const { rows, epochs, revisions, organizationIds } of newestPoints(store)) {
       t.same(
