@@ -20,12 +20,31 @@ interface Writing {
   shape: ExportShape
 }
 
+/** A write of a piece costs the event loop as much as ten rows. */
+const PIECE_CHARS = 128 * 1024
+
 /** Chunks of the file, as its rows arrive. `count` is called with their number. */
 export async function* writtenRows(
+  writing: Writing,
+  pages: AsyncIterable<Row[]>,
+  count?: (rows: number) => void,
+): AsyncGenerator<Uint8Array> {
+  let text = ''
+  for await (const piece of piecesOf(writing, pages, count)) {
+    if (typeof piece !== 'string') yield piece
+    else if ((text += piece).length >= PIECE_CHARS) {
+      yield Buffer.from(text)
+      text = ''
+    }
+  }
+  if (text !== '') yield Buffer.from(text)
+}
+
+async function* piecesOf(
   { format, timeZone, shape }: Writing,
   pages: AsyncIterable<Row[]>,
   count: (rows: number) => void = () => undefined,
-): AsyncGenerator<Uint8Array> {
+): AsyncGenerator<Uint8Array | string> {
   const { columns, placed } = shape
   const header = columns.map(({ title }) => title)
   const table =
@@ -34,17 +53,15 @@ export async function* writtenRows(
   const json = jsonWriter()
   const writer = format === 'json' ? json : isPlaced(format) ? features : table
   try {
-    yield bytesOf(await writer.start())
+    yield await writer.start()
     for await (const rows of pages) {
       count(rows.length)
-      if (format === 'json') yield bytesOf(json.rows(rows as JsonObject[]))
-      else if (isPlaced(format)) yield bytesOf(features.rows(rows.flatMap((row) => placed(row) ?? [])))
-      else yield bytesOf(await table.rows(rows.map((row) => columns.map(({ cell }) => cell(row)))))
+      if (format === 'json') yield json.rows(rows as JsonObject[])
+      else if (isPlaced(format)) yield features.rows(rows.flatMap((row) => placed(row) ?? []))
+      else yield await table.rows(rows.map((row) => columns.map(({ cell }) => cell(row))))
     }
-    yield bytesOf(await writer.end())
+    yield await writer.end()
   } finally {
     table.close?.()
   }
 }
-
-const bytesOf = (piece: Uint8Array | string): Uint8Array => (typeof piece === 'string' ? Buffer.from(piece) : piece)

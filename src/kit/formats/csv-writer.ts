@@ -24,10 +24,21 @@ export const csvWriter = ({ header, timeZone = 'UTC', delimiter = ',' }: CsvOpti
     if (typeof value === 'string') return quoted(harmless(value))
     return value instanceof Date ? zone.text(value.getTime()) : String(value)
   }
-  const line = (cells: readonly WrittenCell[]): string => `${cells.map(cell).join(delimiter)}\r\n`
+  const lines = (rows: readonly (readonly WrittenCell[])[]): string => {
+    let text = ''
+    for (const cells of rows) {
+      let between = ''
+      for (const value of cells) {
+        text += between + cell(value)
+        between = delimiter
+      }
+      text += '\r\n'
+    }
+    return text
+  }
   return {
-    start: () => line(header),
-    rows: (rows) => rows.map(line).join(''),
+    start: () => lines([header]),
+    rows: lines,
     end: () => '',
   }
 }

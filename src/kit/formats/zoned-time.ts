@@ -1,12 +1,19 @@
 import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
 
 const QUARTER_MS = 900_000
+const DAY_MS = 86_400_000
 const CACHED_MAX = 100_000
 
-/** A time zone for frequent questions: the offset is kept for a quarter of an hour, within which no zone changes. */
+/**
+ * A time zone for frequent questions. An offset is kept for a day that begins and ends with it, as no zone changes twice
+ * in one, else for a quarter of an hour, within which none changes.
+ */
 export class ZonedTime {
   private readonly timeZone: string
-  private readonly offsets = new Map<number, number>()
+  private readonly quarters = new Map<number, number>()
+  /** Null for a day on which the offset changes. */
+  private readonly days = new Map<number, number | null>()
+  private shown = { offset: 0, text: 'Z' }
 
   /** @throws RangeError for a name that is none */
   constructor(timeZone: string) {
@@ -17,18 +24,12 @@ export class ZonedTime {
   /** How many ms local time is ahead of UTC at a moment. */
   offsetAt(atMs: number): number {
     if (this.timeZone === 'UTC') return 0
-    const quarter = Math.floor(atMs / QUARTER_MS)
-    const known = this.offsets.get(quarter)
-    if (known !== undefined) return known
-    if (this.offsets.size >= CACHED_MAX) this.offsets.clear()
-    const offset = zoneOffsetAt(quarter * QUARTER_MS, this.timeZone)
-    this.offsets.set(quarter, offset)
-    return offset
+    return this.offsetOfDay(Math.floor(atMs / DAY_MS)) ?? this.offsetOfQuarter(Math.floor(atMs / QUARTER_MS))
   }
 
   /** The moment of a local time, given as if it were UTC: the first if it comes twice, the end of the gap in one. */
   momentOf(localMs: number): number {
-    const [before, after] = [this.offsetAt(localMs - 86_400_000), this.offsetAt(localMs + 86_400_000)]
+    const [before, after] = [this.offsetAt(localMs - DAY_MS), this.offsetAt(localMs + DAY_MS)]
     const early = localMs - Math.max(before, after)
     const late = localMs - Math.min(before, after)
     if (early + this.offsetAt(early) === localMs) return early
@@ -39,10 +40,20 @@ export class ZonedTime {
   /** RFC 3339 in local time. */
   text(atMs: number): string {
     const offset = this.offsetAt(atMs)
-    if (offset === 0) return new Date(atMs).toISOString()
-    const minutes = Math.round(Math.abs(offset) / 60_000)
-    const zone = `${offset < 0 ? '-' : '+'}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}`
-    return new Date(atMs + offset).toISOString().replace('Z', zone)
+    if (offset !== this.shown.offset) this.shown = { offset, text: offsetText(offset) }
+    return new Date(atMs + offset).toISOString().slice(0, -1) + this.shown.text
+  }
+
+  private offsetOfDay(day: number): number | null {
+    const known = this.days.get(day)
+    if (known !== undefined) return known
+    const [start, end] = [day, day + 1].map((one) => zoneOffsetAt(one * DAY_MS, this.timeZone))
+    return kept(this.days, day, start === end ? start : null)
+  }
+
+  private offsetOfQuarter(quarter: number): number {
+    const known = this.quarters.get(quarter)
+    return known ?? kept(this.quarters, quarter, zoneOffsetAt(quarter * QUARTER_MS, this.timeZone))
   }
 
   /** The offset changes once between the two. */
@@ -56,6 +67,18 @@ export class ZonedTime {
     }
     return Math.ceil(low / 1_000) * 1_000
   }
+}
+
+const kept = <Value>(values: Map<number, Value>, key: number, value: Value): Value => {
+  if (values.size >= CACHED_MAX) values.clear()
+  values.set(key, value)
+  return value
+}
+
+const offsetText = (offset: number): string => {
+  if (offset === 0) return 'Z'
+  const minutes = Math.round(Math.abs(offset) / 60_000)
+  return `${offset < 0 ? '-' : '+'}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}`
 }
 
 const pad = (value: number): string => String(value).padStart(2, '0')
