@@ -11,7 +11,7 @@ const ROWS_BYTES = 16 * 1024 * 1024
 /** Larger rows are few, and cost more to send than to unpack. */
 const ROW_BYTES_MAX = 64 * 1024
 /** A caller that takes more rows at once walks over all of them, and comes once. */
-export const PAGE_ROWS_MAX = 100
+const PAGE_ROWS_MAX = 100
 /** Values of one condition above which nobody else asks the same question. */
 const VALUES_MAX = 100
 const KEY_LENGTH_MAX = 2_000
@@ -84,11 +84,16 @@ export const questionKey = ({
   return key.length > KEY_LENGTH_MAX || key.includes('null') ? undefined : key
 }
 
+/** Whether neither the page nor its rows are remembered. */
+export const isForOneCaller = ({ limit, members }: Find): boolean => limit > PAGE_ROWS_MAX || members !== undefined
+
 /** Names the page of a question of that name; undefined for one that is not remembered. */
-export const pageKey = ({ limit, offset = 0, after = '' }: Find, question: string | undefined): string | undefined =>
-  question === undefined || limit > PAGE_ROWS_MAX || after.length > KEY_LENGTH_MAX
+export const pageKey = (find: Find, question: string | undefined): string | undefined => {
+  const { limit, offset = 0, after = '' } = find
+  return question === undefined || isForOneCaller(find) || after.length > KEY_LENGTH_MAX
     ? undefined
     : `${limit} ${offset} ${after} ${question}`
+}
 
 /** False for values with bytes, which cannot be frozen. */
 const freezeAll = (value: unknown): boolean => {

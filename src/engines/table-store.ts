@@ -63,6 +63,8 @@ export interface Find {
   total?: boolean
   /** Asked before a write and not again soon: it is not remembered. */
   once?: true
+  /** Members that the caller reads, for walks over many rows: an engine may leave out all others. */
+  members?: readonly string[]
 }
 
 /** Groups in which rows are counted. */

@@ -339,6 +339,13 @@ const PROMISES: { [promise: string]: Check } = {
     const question: Omit<Find, 'limit'> = { where: { status: 'open' }, sort: { field: 'createdAt', order: 'desc' } }
     t.strictSame(await walk(store, 's', { ...question, limit: 150 }), bruteForce(rows, question))
     t.strictSame(await walk(store, 's', { limit: 500 }), bruteForce(rows, {}))
+    for (const limit of [5, 150]) {
+      const asked = { members: ['status', 'name'], limit }
+      t.strictSame(await walk(store, 's', asked), bruteForce(rows, {}))
+      for (const form of [asked, { ...asked, ...question }])
+        for (const { id, row } of (await store.find('things', 's', form)).rows)
+          t.match(rows.get(id), { status: row.status, name: row.name }, 'has the members that were asked for')
+    }
   },
 
   'a field may be any of hundreds of values': async (t, { store }) => {

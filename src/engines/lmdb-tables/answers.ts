@@ -1,7 +1,7 @@
 import type { Transaction } from 'lmdb'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
-import { freezePage, PAGE_ROWS_MAX, PAGES_BYTES, pageKey, pageWeight, questionKey, RowMemory } from '../page-memory.ts'
+import { freezePage, isForOneCaller, PAGES_BYTES, pageKey, pageWeight, questionKey, RowMemory } from '../page-memory.ts'
 import { type Find, type Found, rangesOf, type StoredRow } from '../table-store.ts'
 import { chunkOf, type RowSet } from './bits.ts'
 import {
@@ -16,8 +16,9 @@ import {
 } from './changes.ts'
 import { DocReader } from './docs.ts'
 import { fitting } from './fits.ts'
-import { idBytes, spaceKey, type TableRecord, unpack } from './layout.ts'
+import { bufferOf, idBytes, ROW_HEADER_BYTES, rowKey, spaceKey, type TableRecord, unpack } from './layout.ts'
 import { inOrderWith, type Match } from './order.ts'
+import { MemberReader } from './packed-values.ts'
 import type { FindSource } from './sets.ts'
 import { sortable, storedBytes } from './terms.ts'
 
@@ -92,6 +93,7 @@ export class KnownAnswer {
   private readonly key: string | undefined
   /** Bytes of the rows read. */
   private rowBytes = 0
+  private reader: MemberReader | undefined
 
   constructor({
     source,
@@ -179,13 +181,21 @@ export class KnownAnswer {
     return ids.flatMap((id) => this.row(id) ?? [])
   }
 
+  /** The row of these bytes, as the question asks for it. */
+  unpacked(bytes: Buffer, length: number): Row {
+    const { members } = this.question
+    if (members === undefined) return unpack<Row>(bufferOf(bytes).subarray(ROW_HEADER_BYTES, length))
+    this.reader ??= new MemberReader(members)
+    return this.reader.read<Row>(bytes, ROW_HEADER_BYTES, length)
+  }
+
   private row(id: string): StoredRow | undefined {
     const { env, scope } = this.source
-    const bytes = readBinary(env.rows, Buffer.concat([this.space, idBytes(id)]), this.options)
+    const bytes = readBinary(env.rows, rowKey(this.space, idBytes(id)), this.options)
     const stored = storedBytes(bytes)
     if (bytes === undefined || stored === undefined) return undefined
     this.rowBytes += bytes.length
-    if (this.question.limit > PAGE_ROWS_MAX) return { scope, id, row: unpack<Row>(stored.packed) }
+    if (isForOneCaller(this.question)) return { scope, id, row: this.unpacked(bytes, bytes.length) }
     const name = `${this.space.readUInt32BE(0)} ${this.space.readUInt32BE(4)} ${id}`
     return this.kept.allRows.row(name, bytes, () => ({ scope, id, row: unpack<Row>(stored.packed) }))
   }

@@ -1,5 +1,6 @@
 import type { Transaction } from 'lmdb'
 import { type TableEnvironment, unpack } from './layout.ts'
+import { behindScalar } from './packed-values.ts'
 
 export type DocMember = string | number | null
 
@@ -45,8 +46,8 @@ const membersOf = (bytes: Buffer, places: readonly number[]): DocMember[] => {
   const members: DocMember[] = []
   let [at, place] = [bytes[0] === ARRAY_16 ? 3 : 1, 0]
   for (const wanted of places) {
-    for (; place < wanted && at > 0; place += 1) at = behind(bytes, at)
-    const end = at > 0 ? behind(bytes, at) : -1
+    for (; place < wanted && at > 0; place += 1) at = behindScalar(bytes, at)
+    const end = at > 0 ? behindScalar(bytes, at) : -1
     if (end < 0 || end > bytes.length) return unpackedMembers(bytes, places)
     members.push(memberIn(bytes, at, end))
   }
@@ -58,20 +59,6 @@ const unpackedMembers = (bytes: Buffer, places: readonly number[]): DocMember[] 
   const doc = unpack<DocMember[]>(Buffer.from(bytes.subarray(0, bytes.length)))
   return places.map((place) => doc[place] ?? null)
 }
-
-/** End of the value that begins there; -1 for one of an unknown kind. */
-const behind = (bytes: Buffer, at: number): number => {
-  const kind = bytes[at]
-  if (kind < 0x80 || kind >= 0xe0 || kind === NIL) return at + 1
-  if (kind >= 0xa0 && kind < 0xc0) return at + 1 + (kind & 0x1f)
-  if (kind === 0xd9) return at + 2 + bytes[at + 1]
-  if (kind === 0xda) return at + 3 + bytes.readUInt16BE(at + 1)
-  const length = NUMBER_BYTES[kind - 0xca]
-  return length === undefined ? -1 : at + 1 + length
-}
-
-/** From 0xca on: floats, unsigned numbers, those of 8 bytes (which nothing packs), signed ones. */
-const NUMBER_BYTES = [4, 8, 1, 2, 4, undefined, 1, 2, 4]
 
 const memberIn = (bytes: Buffer, at: number, end: number): DocMember => {
   const kind = bytes[at]

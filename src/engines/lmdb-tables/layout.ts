@@ -89,6 +89,8 @@ export const pack = (value: unknown): Buffer => packr.pack(value)
 /** Binary members come back as Uint8Array: from a Buffer they would be Buffers. */
 export const unpack = <Value>(bytes: Uint8Array): Value =>
   packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)) as Value
+/** The value that ends there, in memory that is used again: no view of it is made. */
+export const unpackUntil = <Value>(bytes: Uint8Array, end: number): Value => packr.unpack(bytes, end) as Value
 
 export const recordOf = (table: TableDeclaration, number: number): TableRecord => ({
   number,

@@ -8,6 +8,8 @@ import type { TableEnvironment } from './layout.ts'
 export interface TableReaders {
   /** Row numbers in the order of ids. */
   rows: Database<number, Uint8Array>
+  /** Ids and stored rows; a row's bytes count until the next step of the walk. */
+  wholeRows: Database<Buffer, Uint8Array | string>
   /** Row numbers in the order of a field. */
   order: Database<number, Uint8Array>
   /** Chunk numbers and chunks; a chunk's bytes count until the next step of the walk. */
@@ -18,6 +20,7 @@ export interface TableReaders {
 
 export const openTableReaders = ({ root }: TableEnvironment): TableReaders => ({
   rows: root.openDB({ name: 'rows', ...numbersAlone } as { name: string }) as Database<number, Uint8Array>,
+  wholeRows: root.openDB({ name: 'rows', ...wholeRows } as { name: string }) as Database<Buffer, Uint8Array | string>,
   order: root.openDB({ name: 'order', ...numbersAlone } as { name: string }) as Database<number, Uint8Array>,
   postings: root.openDB({ name: 'postings', ...chunks } as { name: string }) as Database<Buffer, Uint8Array | number>,
   postingKeys: root.openDB({ name: 'postings', ...wholeKeys } as { name: string }) as Database<
@@ -50,5 +53,16 @@ const wholeKeys = {
   keyEncoder: {
     writeKey,
     readKey: (source: Buffer, start: number, end: number) => source.toString('latin1', start, end),
+  },
+}
+
+/** Bytes of a space's number before the id in a key of `rows`. */
+const SPACE_BYTES = 8
+
+const wholeRows = {
+  ...chunks,
+  keyEncoder: {
+    writeKey,
+    readKey: (source: Buffer, start: number, end: number) => source.toString('utf8', start + SPACE_BYTES, end),
   },
 }

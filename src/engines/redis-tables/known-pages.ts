@@ -1,5 +1,5 @@
 import { RecentMap } from '../../kernel/recent-map.ts'
-import { freezePage, PAGE_ROWS_MAX, PAGES_BYTES, pageKey, pageWeight, questionKey, RowMemory } from '../page-memory.ts'
+import { freezePage, isForOneCaller, PAGES_BYTES, pageKey, pageWeight, questionKey, RowMemory } from '../page-memory.ts'
 import type { Find, Found, StoredRow } from '../table-store.ts'
 import { answeredWhenFree } from './busy.ts'
 import { changesOf, dependencies } from './changes.ts'
@@ -189,8 +189,8 @@ export class KnownPages {
   }
 
   /** A row of a page: the same object as on other pages. */
-  private shared(place: TableAt, { limit }: Find, id: string, bytes: Buffer, unpacked: () => StoredRow): StoredRow {
-    return limit > PAGE_ROWS_MAX ? unpacked() : this.rows.row(nameOf(place, id), bytes, unpacked)
+  private shared(place: TableAt, question: Find, id: string, bytes: Buffer, unpacked: () => StoredRow): StoredRow {
+    return isForOneCaller(question) ? unpacked() : this.rows.row(nameOf(place, id), bytes, unpacked)
   }
 
   /**

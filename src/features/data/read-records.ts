@@ -115,6 +115,7 @@ const listRoute = (services: Services): Route =>
           caller,
           query: own,
           takesRows: request.takesRows,
+          reads: shape.members,
           path: `/api/v3${PATH}`,
           ...question,
           ...searchOf(caller, types, own.q),

@@ -44,6 +44,8 @@ export interface ListRequest extends ListConditions {
   texts?: { kept: PageTexts; view: string; show(row: Row): Row }
   /** As in the request of the route: `data` holds rows, where `texts` would give JSON. */
   takesRows?: boolean
+  /** Members of a row that `present`, `texts` and the shape read, where these are known. */
+  reads?: readonly string[]
   range?: Find['range']
   /** Replaces the words of `q`. */
   words?: Find['words']
@@ -89,7 +91,7 @@ export const answerList = async (shape: ListShape, request: ListRequest): Promis
     question === undefined
       ? EMPTY
       : keep === undefined
-        ? await pageOf(shape, request, question, place)
+        ? await pageOf(shape, request, { ...question, ...onlyRead(request) }, place)
         : await walk(shape, request, question, place, keep)
   const nextCursor = found.next === null ? null : sealCursor(found.next, fingerprint)
   const body = { ...(request.isCounted !== false && { total: found.total }), page, limit, nextCursor }
@@ -112,6 +114,10 @@ const showing = (shape: ListShape, fields: string | undefined, caller: UserCalle
     return show(row)
   }
 }
+
+/** Rows that others may ask for again are remembered whole. */
+const onlyRead = ({ takesRows, reads }: ListRequest): Pick<Find, 'members'> =>
+  takesRows === true && reads !== undefined ? { members: reads } : {}
 
 interface PageStart {
   limit: number
