@@ -31,6 +31,8 @@ export class LatestPartition {
   readonly checkpoint: OwnedCheckpoint
   at: number
   committedAt: number
+  /** The last requested commit. One at a time, or a checkpoint would cover rows that another has yet to store. */
+  lastCommit: Promise<void> = Promise.resolve()
   /** Revision at which the first rows since it was taken are committed at once; undefined afterwards. */
   firstAt: number | undefined
   private readonly partition: number

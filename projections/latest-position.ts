@@ -37,7 +37,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   private readonly options: LatestPositionsOptions
   private readonly partitions = new Map<number, LatestPartition>()
   private cancelTimer: (() => void) | undefined
-  /** The last requested commit. One at a time, or a checkpoint would cover rows that another has yet to store. */
+  /** The last requested commit of all partitions. */
   private lastCommit: Promise<void> = Promise.resolve()
   private isClosed = false
   private readonly pace = new CommitPace()
@@ -48,7 +48,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   async load(partition: number): Promise<number> {
     // Commits of other partitions tell nothing about this one.
-    if (this.partitions.has(partition)) await this.lastCommit
+    await this.partitions.get(partition)?.lastCommit
     const { tables } = this.options
     const made = [LATEST_POSITIONS, LATEST_TRACKERS].map((table) => tables.declare(table))
     const [checkpoint] = await Promise.all([OwnedCheckpoint.take(tables, latestPositionCheckpoint(partition)), ...made])
@@ -82,16 +82,19 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   /** Rows that cannot be committed now are read again from the log by the next owner. */
-  leave(partition: number): Promise<void> {
-    return this.inTurn(async () => {
-      const state = this.partitions.get(partition)
-      try {
-        if (state !== undefined) await this.commit(partition, state)
-      } catch (error) {
-        this.options.onFailure(error)
-      }
-      this.partitions.delete(partition)
-    })
+  async leave(partition: number): Promise<void> {
+    const state = this.partitions.get(partition)
+    try {
+      if (state !== undefined) await this.commit(partition, state)
+    } catch (error) {
+      this.options.onFailure(error)
+    }
+    this.partitions.delete(partition)
+  }
+
+  /** What could not be stored is tried again by itself. */
+  async shown(partition: number): Promise<void> {
+    await this.partitions.get(partition)?.lastCommit
   }
 
   /** The newest point known here; undefined for a tracker never seen or of a partition that runs elsewhere. */
@@ -112,12 +115,10 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   }
 
   /** Resolves when everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
-  flushOf(trackerId: string): Promise<void> {
-    return this.inTurn(async () => {
-      const partition = partitionOf(trackerId, this.options.partitions)
-      const state = this.partitions.get(partition)
-      if (state !== undefined) await this.commit(partition, state)
-    })
+  async flushOf(trackerId: string): Promise<void> {
+    const partition = partitionOf(trackerId, this.options.partitions)
+    const state = this.partitions.get(partition)
+    if (state !== undefined) await this.commit(partition, state)
   }
 
   /** Commits the rest once; if it fails it is read again from the log. */
@@ -156,7 +157,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
   /** Nobody has shown the partition's points since it was left: they do not wait until others are due. */
   private commitFirst(partition: number, state: LatestPartition): void {
     state.firstAt = undefined
-    this.inTurn(() => this.commit(partition, state)).catch(this.options.onFailure)
+    this.commit(partition, state).catch(this.options.onFailure)
   }
 
   private commitLater(delayMs: number): void {
@@ -193,7 +194,14 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     this.onLost?.(partition)
   }
 
-  private async commit(partition: number, state: LatestPartition): Promise<void> {
+  /** After the partition's last requested commit, and beside those of others, since each takes an answer. */
+  private commit(partition: number, state: LatestPartition): Promise<void> {
+    const committed = state.lastCommit.then(() => this.commitNow(partition, state))
+    state.lastCommit = committed.catch(() => undefined) // the asker gets the rejection
+    return committed
+  }
+
+  private async commitNow(partition: number, state: LatestPartition): Promise<void> {
     if (state.at === state.committedAt && state.changedCount === 0) return
     const { at } = state
     const changed = state.takeChanged()

@@ -89,12 +89,11 @@ class PositionMender {
   /** The partitions, each checked before it is followed. */
   watching(owned: readonly Owned[]): Owned[] {
     return owned.map((one, partition) => ({
-      name: one.name,
+      ...one,
       take: async (isOurs) => {
         if (await lacksPositions(this.services, partition)) this.mending ??= this.mend()
         await one.take(isOurs)
       },
-      leave: () => one.leave(),
     }))
   }
 

@@ -1,6 +1,10 @@
 import { test } from 'tap'
 import { idFrom } from '../../src/kit/commands/ids.ts'
-import { LATEST_POSITIONS, type LatestPositionRow } from '../../src/features/locations/views.ts'
+import {
+  LATEST_POSITIONS,
+  latestPositionCheckpoint,
+  type LatestPositionRow,
+} from '../../src/features/locations/views.ts'
 import { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { locationStream, partitionOf } from '../../src/features/locations/events.ts'
@@ -123,6 +127,36 @@ test('a commit ends before the next begins, whoever asks for it', async (t) => {
   await Promise.all([first, ...others])
   t.same(order, ['begins', 'ends', 'begins', 'ends'])
   t.equal((await tables.get<LatestPositionRow>(LATEST_POSITIONS.name, ORG, trackerId))?.lat, 2)
+  await latest.close()
+})
+
+test('the first rows of a partition that was taken do not wait for a commit of another one', async (t) => {
+  const { tables, clock } = await open(t)
+  const gate = defer()
+  const slow = Object.create(tables, {
+    commit: {
+      value: async (...[changes, owned]: Parameters<typeof tables.commit>) => {
+        if (owned?.consumer === latestPositionCheckpoint(0)) await gate.promise
+        await tables.commit(changes, owned)
+      },
+    },
+  }) as typeof tables
+  const onFailure = (error: unknown): unknown => t.fail(String(error))
+  const latest = new LatestPositions({ tables: slow, clock, partitions: PARTITIONS, onFailure })
+  const shown: number[] = []
+  const trackers = Array.from({ length: 40 }, (_, i) => idFrom('tracker', i))
+  for (const partition of [0, 1]) {
+    await latest.load(partition)
+    const trackerId = trackers.find((id) => partitionOf(id, PARTITIONS) === partition) as string
+    const batch = batchOf([{ organizationId: ORG, trackerId, recordedAt: 1, latE7: 1, lngE7: 0, flags: 0 }])
+    await latest.handle({ kind: 'points', partition, revision: 0, position: 0, batch }, partition)
+    void latest.shown(partition).then(() => shown.push(partition))
+  }
+  await until('the rows of the second to be stored', async () => latest.storedThrough(1) === 0 && shown.length > 0)
+  t.same(shown, [1], 'the first is not said to be shown')
+  gate.resolve()
+  await latest.leave(0)
+  t.same(shown, [1, 0])
   await latest.close()
 })
 

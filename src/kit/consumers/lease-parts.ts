@@ -27,6 +27,16 @@ export const bySpeed = (all: readonly Joined[]): { quick: Joined[]; slow: Joined
   return { quick: all.filter((joined) => !isSlow(joined)), slow: all.filter(isSlow) }
 }
 
+/** Parts whose results people watch, and the others. */
+export const byUrgency = (all: readonly Joined[]): { urgent: Joined[]; others: Joined[] } => {
+  const isUrgent = ({ owned }: Joined): boolean => owned.shown !== undefined
+  return { urgent: all.filter(isUrgent), others: all.filter((joined) => !isUrgent(joined)) }
+}
+
+/** Resolves when all of these are taken, and what waited for them is stored. */
+export const allShown = (taken: readonly Joined[]): Promise<unknown> =>
+  Promise.all(taken.map(({ owned, turn }) => turn.then(() => owned.shown?.())))
+
 /** Logs how long it took to take these, and the last of each consumer. */
 export const logTaken = async (
   taken: readonly { owned: { name: string }; turn: Promise<void> }[],

@@ -2,13 +2,13 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { LeaseMembers, LOOK_MS } from './lease-members.ts'
 import { frees, type Held, isSameHeld, LeaseRows, type LeaseTables } from './lease-rows.ts'
-import { bySpeed, type Joined, joinedOf, logTaken } from './lease-parts.ts'
+import { allShown, bySpeed, byUrgency, type Joined, joinedOf, logTaken } from './lease-parts.ts'
 import type { Owned, Owners } from './owners.ts'
 import type { Life } from '../operations/life.ts'
 import { pause, untilDone, within } from './retry.ts'
 
 const BORROW_LOOK_MS = 100
-/** Longest wait of slow parts for the others when all are left. */
+/** Longest wait of slow parts for the others when all are left, and of all others for urgent ones when they are taken. */
 const QUICK_MS = 500
 
 export interface LeaseServices {
@@ -226,15 +226,17 @@ export class LeaseOwners implements Owners {
     const taken: Joined[] = []
     for (const joined of this.joined.values()) {
       const isOurs = this.held.owners[joined.owned.name] === this.owner
-      if (isOurs && joined.state === 'idle' && this.mayHold(joined)) {
-        this.take(joined)
-        taken.push(joined)
-      } else if (joined.state === 'taken' && !(isOurs && this.mayHold(joined))) this.leave(joined)
+      if (isOurs && joined.state === 'idle' && this.mayHold(joined)) taken.push(joined)
+      else if (joined.state === 'taken' && !(isOurs && this.mayHold(joined))) this.leave(joined)
     }
+    const { urgent, others } = byUrgency(taken)
+    for (const joined of urgent) this.take(joined)
+    const shown = urgent.length > 0 ? within(this.services.clock, QUICK_MS, allShown(urgent)) : undefined
+    for (const joined of others) this.take(joined, shown)
     void logTaken(taken, this.services)
   }
 
-  private take(joined: Joined): void {
+  private take(joined: Joined, after?: Promise<unknown>): void {
     const { owned } = joined
     const { clock, logger } = this.services
     const abort = (joined.abort = new AbortController())
@@ -242,7 +244,8 @@ export class LeaseOwners implements Owners {
     const onFailure = (error: unknown): void =>
       logger.error('a consumer could not be taken', { consumer: owned.name, error: String(error) })
     joined.state = 'taken'
-    joined.turn = untilDone(() => owned.take(isOurs), { clock, signal: abort.signal, onFailure })
+    const take = () => untilDone(() => owned.take(isOurs), { clock, signal: abort.signal, onFailure })
+    joined.turn = after === undefined ? take() : after.then(take)
   }
 
   /** Leaves everything and takes it again, since checkpoints may have gone backwards. */

@@ -11,6 +11,11 @@ export interface Owned {
   name: string
   /** Whether taking and leaving it use the processor for long: nothing that does not waits for it. */
   isSlow?: boolean
+  /**
+   * Present for a part whose results people watch: it is taken before all others. Resolves when what waited for it is
+   * stored.
+   */
+  shown?(): Promise<unknown>
   /** Called when the part becomes this process's. */
   take(isOurs: IsOurs): Promise<void>
   /** Called when the part goes: resolves when nothing of it runs here any more. */
@@ -86,6 +91,9 @@ export const ownedPartitions = <Entry>(
   Array.from({ length: partitions }, (_, partition) => ({
     name: `${consumer.name}-${partition}`,
     isSlow: consumer.isSlow,
+    ...(consumer.shown !== undefined && {
+      shown: () => feed.caughtUp(consumer, partition).then(() => consumer.shown?.(partition)),
+    }),
     take: (isOurs) => feed.add(consumer, partition, isOurs),
     leave: () => feed.remove(consumer, partition),
   }))

@@ -6,6 +6,7 @@ import { systemClock } from '../../kernel/system-clock.ts'
 import { breathe, hasBreath } from '../../kernel/breath.ts'
 import type { ConsumerTurn, TurnTaker } from './consumer-turn.ts'
 import type { IsOurs, Lag } from './follower.ts'
+import { defer } from './deferred.ts'
 import { HandledMarks } from './handled-marks.ts'
 import { forever, within } from './retry.ts'
 
@@ -26,6 +27,8 @@ export interface PartitionConsumer<Entry> {
   storedThrough?(partition: number): number
   /** Stores as much as it can, then forgets the partition: nothing of it is written afterwards. */
   leave?(partition: number): Promise<void>
+  /** Present where people watch the results: resolves when those of all that was handled are stored, or could not be. */
+  shown?(partition: number): Promise<void>
   /**
    * Set by the feed; to be called when the loaded state of a partition has become another owner's: then it is loaded
    * again, though no entry comes.
@@ -58,6 +61,8 @@ const PAGE_EVENTS = 64
  * over in the turn of all consumers; a loop of its own reads the log, waits for slower ones, and retries.
  */
 export class FedConsumer<Entry> implements TurnTaker {
+  /** Resolves when it first has nothing left to handle. */
+  readonly caughtUp = defer()
   private readonly options: PartitionFeedOptions<Entry>
   private readonly partition: number
   private readonly consumer: PartitionConsumer<Entry>
@@ -65,7 +70,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   private readonly turn: ConsumerTurn
   private readonly abort = new AbortController()
   private running: Promise<void> = Promise.resolve()
-  private loading: Promise<unknown> = Promise.resolve()
+  private loading: Promise<number> = Promise.resolve(-1)
   /** Revision of the last entry handled. */
   private at: number
   /** Revision of the last entry taken from the inbox or read from the log to be handled. */
@@ -106,11 +111,9 @@ export class FedConsumer<Entry> implements TurnTaker {
 
   start(head: number): void {
     this.head = head
-    const { logger } = this.options
-    const onFailure = (error: unknown, failures: number): void => {
-      const { name: consumer } = this.consumer
-      logger.error('consumer failed', { consumer, partition: this.partition, error: String(error), failures })
-    }
+    const { consumer, partition, options } = this
+    const onFailure = (error: unknown, failures: number): void =>
+      options.logger.error('consumer failed', { consumer: consumer.name, partition, error: String(error), failures })
     let mustLoad = false
     const run = async (progressed: () => void): Promise<void> => {
       if (mustLoad) await this.reload()
@@ -215,6 +218,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   /** Waits for an entry that no turn can handle, or that a turn began and could not finish. */
   private async rest(): Promise<void> {
     this.behindSince = undefined
+    this.caughtUp.resolve()
     if (!this.isClosed) await new Promise<void>((resume) => (this.wake = resume))
     const { begun } = this
     if (begun === undefined) return
@@ -285,9 +289,8 @@ export class FedConsumer<Entry> implements TurnTaker {
     const isOurs = (await this.isOurs?.()) ?? true
     if (!isOurs || this.isClosed) throw new Error('another process has the partition')
     this.isLost = false
-    const loading = this.consumer.load(this.partition)
-    this.loading = loading
-    this.at = await loading
+    this.loading = this.consumer.load(this.partition)
+    this.at = await this.loading
     this.underWay = this.at
     this.handled.clear()
     this.inbox.length = 0

@@ -51,6 +51,11 @@ export class PartitionFeed<Entry> {
     this.partitions.get(partition)?.add(consumer, at, isOurs)
   }
 
+  /** Resolves when the consumer of that partition first has nothing left to handle; perhaps never. */
+  async caughtUp(consumer: PartitionConsumer<Entry>, partition: number): Promise<void> {
+    await this.partitions.get(partition)?.caughtUp(consumer)
+  }
+
   /** The last event of the partition's stream. Consumers that come together share the question. */
   private lastOf(partition: number): Promise<RecordedEvent | undefined> {
     const { log, streamOf } = this.options
@@ -132,6 +137,10 @@ class FedPartition<Entry> {
     this.members.delete(consumer)
     // Its handler may wait for something that never comes; `leave` makes the result useless.
     await member?.stop(LEAVE_MS)
+  }
+
+  caughtUp(consumer: PartitionConsumer<Entry>): Promise<void> | undefined {
+    return this.members.get(consumer)?.caughtUp.promise
   }
 
   lose(consumer: PartitionConsumer<Entry>): void {

@@ -288,6 +288,38 @@ test('what is slow is left once the rest is, and a start beside another process 
   await owners.close()
 })
 
+test('what people watch is taken before all else, which waits until it shows what came, and not for long', async (t) => {
+  const tables = await open(t)
+  const clock = new FakeClock()
+  const owners = await LeaseOwners.open({ tables, clock, logger: keepErrors([]), life: { node: 'a', id: 'a' } })
+  t.teardown(() => owners.close())
+  const order: string[] = []
+  const part = (name: string, shown?: () => Promise<unknown>): Owned => ({
+    name,
+    ...(shown !== undefined && { shown }),
+    take: async () => void order.push(name),
+    leave: async () => void order.push(`${name} left`),
+  })
+  const shown = defer()
+  const joining = owners.join([part('history-0'), part('latest-0', () => shown.promise)])
+  await until('it to be taken', () => order.length > 0)
+  await owners.borrow([], async () => undefined)
+  t.same(order, ['latest-0'])
+  shown.resolve()
+  await joining
+  t.same(order.splice(0), ['latest-0', 'history-0'])
+
+  const never = owners.join([part('history-1'), part('latest-1', () => new Promise(() => undefined))])
+  await until('it to be taken', () => order.length > 0)
+  await owners.borrow([], async () => undefined)
+  t.same(order, ['latest-1'])
+  clock.advance(2 * LOOK_MS)
+  const joined = await never
+  t.same(order.splice(0), ['latest-1', 'history-1'], 'others have waited for long enough')
+  await joined.leave()
+  t.same(order.splice(0).sort(), ['history-1 left', 'latest-1 left'])
+})
+
 test('what is borrowed is left by whoever has it, and goes back', async (t) => {
   const tables = await open(t)
   const [a, b] = [await openNode(t, tables, 'a'), await openNode(t, tables, 'b')]

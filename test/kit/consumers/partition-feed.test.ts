@@ -66,6 +66,25 @@ const collector = (
   }
 }
 
+test('a consumer has caught up when it has handled what was logged before it came', async (t) => {
+  const { feed, append } = await open(t)
+  for (let i = 0; i < 100; i++) await append()
+  const gate = defer()
+  const slow = collector('slow', -1, () => gate.promise)
+  await feed.add(slow, 0)
+  let seen: number | undefined
+  const caughtUp = feed.caughtUp(slow, 0).then(() => (seen = slow.seen.length))
+  await until('it to begin', () => slow.seen.length > 0)
+  t.equal(seen, undefined)
+  gate.resolve()
+  await caughtUp
+  t.equal(seen, 100)
+  const fresh = collector('fresh', 99)
+  await feed.add(fresh, 0)
+  await feed.caughtUp(fresh, 0)
+  t.same(fresh.seen, [], 'nothing was to be handled')
+})
+
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
 
 test('each consumer gets every entry once and in order, offered or read, whoever appended', async (t) => {
