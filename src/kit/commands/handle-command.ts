@@ -57,12 +57,13 @@ export const handleCommand = async <State, Command extends object>(
     return decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
   }
   for (let tries = 0; tries < TRIES; tries++) {
-    const done = ids.isRepeat === true ? await doneBefore() : undefined
-    if (done !== undefined) return done
     const isUnwritten = isNew === true && tries === 0
     const { state, version } = isUnwritten
       ? { state: decider.initial, version: 0 }
       : await loadState(log, stream, decider)
+    // After the state was read: it may have what the same request wrote meanwhile, asked again of another process.
+    const done = ids.isRepeat === true ? await doneBefore() : undefined
+    if (done !== undefined) return done
     let facts: readonly Fact[]
     try {
       facts = await decide(state, version)

@@ -62,6 +62,31 @@ test('a repeated request is answered what it left, however much others have chan
   await t.rejects(write('another', refuse, true), { code: 'forbidden' }, 'what was not done before is decided')
 })
 
+test('a request that two processes carry out at once is done once, whatever one reads when the other one writes', async (t) => {
+  const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
+  t.teardown(() => log.close())
+  for (const overtakenAt of [1, 2, 3, 4]) {
+    const stream = `board-${overtakenAt}`
+    const write = (through: EventLog, seed: string) => {
+      const ids = idSource(1_000, Buffer.alloc(32, `${seed}${overtakenAt}`), true)
+      return handleCommand(through, stream, board, { text: seed }, { ids, metadata: {} })
+    }
+    await write(log, 'before')
+    let reads = 0
+    const overtaken: EventLog = Object.assign(Object.create(log) as EventLog, {
+      append: log.append.bind(log),
+      read: async (...args: Parameters<EventLog['read']>) => {
+        reads += 1
+        if (reads === overtakenAt) await write(log, 'own')
+        return log.read(...args)
+      },
+    })
+    await write(overtaken, 'own')
+    const own = (await log.read(stream, 0, 10)).filter(({ data }) => Buffer.from(data).includes('own'))
+    t.equal(own.length, 1, `before its read ${overtakenAt}`)
+  }
+})
+
 test('a stream that is said to be new is not read first, and what others wrote to it meanwhile is found by the append', async (t) => {
   const log = await openLmdbEventLog({ path: folderOf(t), clock: new FakeClock() })
   t.teardown(() => log.close())
