@@ -150,3 +150,20 @@ test('while nothing can be stored a device hears nothing and is let go after a p
   t.equal(heard[0].toString('hex'), '00000001')
   t.equal(state.taken, 1)
 })
+
+test('frames that come together wait for one append, and each gets its answer', async (t) => {
+  const { device, state } = await open(t, {})
+  const frames = Array.from({ length: 50 }, (_, i) =>
+    teltonikaFrame(teltonikaRecords([{ recordedAt: 1_000 + i, lat: 52, lng: 21 }])),
+  )
+  const bus = await device()
+  let heard = ''
+  bus.on('data', (bytes) => {
+    heard += bytes.toString('hex')
+  })
+  bus.write(Buffer.concat([teltonikaLogin(IMEI), ...frames]))
+  const answers = `01${'00000001'.repeat(50)}`
+  await until('every answer', () => heard.length >= answers.length)
+  t.equal(heard, answers)
+  t.ok(state.taken < 10, `stored in ${state.taken} steps: the network may cut what was sent`)
+})

@@ -1,3 +1,4 @@
+import type { DevicePoint } from '../../devices/point.ts'
 import type { DeviceStream, Said } from '../../devices/stream.ts'
 import type { IngestKeyCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -34,7 +35,7 @@ export class DeviceSession {
 
   /** @throws NotThisProtocol */
   read(chunk: Uint8Array): Said[] {
-    return this.stream.push(chunk, this.options.clock.now())
+    return joined(this.stream.push(chunk, this.options.clock.now()))
   }
 
   /** Without an answer nothing was stored: the device keeps the points and resends them. */
@@ -77,3 +78,25 @@ export class DeviceSession {
 }
 
 const NAMED: readonly string[] = ['unknown_tracker', 'forbidden_tracker', 'tracker_limit']
+
+/** Points of one device that follow each other wait for one append, then all their answers go out. */
+const joined = (said: readonly Said[]): Said[] => {
+  const found: Said[] = []
+  let run: { points: DevicePoint[]; answers: Buffer[]; name: string | undefined } | undefined
+  const end = (): void => {
+    if (run !== undefined) found.push({ kind: 'points', ...run, answer: Buffer.concat(run.answers) })
+    run = undefined
+  }
+  for (const one of said) {
+    if (one.kind !== 'points' || run?.name !== one.name) end()
+    if (one.kind !== 'points') {
+      found.push(one)
+      continue
+    }
+    run ??= { points: [], answers: [], name: one.name }
+    for (const point of one.points) run.points.push(point)
+    if (one.answer !== undefined) run.answers.push(one.answer)
+  }
+  end()
+  return found
+}
