@@ -118,3 +118,13 @@ test('a server that offers TLS and breaks it gets no mail in clear', { timeout: 
     await until('the connection to close', () => open.size === 0)
   }
 })
+
+test('a check ends with its deadline, and its connection with it', { timeout: 300_000 }, async (t) => {
+  for (const begin of [CONNECTED, 'EHLO', 'QUIT'])
+    for (const then of [silent, drip('250-OK\r\n250-'.repeat(50))]) {
+      const { mailer, open } = await openHostile(t, honestUntil(begin, then))
+      const checked = mailer.check()
+      await (begin === 'QUIT' ? checked : t.rejects(checked, { message: /no answer in 500 ms|ETIMEDOUT/ }, begin))
+      await until('the connection to close', () => open.size === 0)
+    }
+})

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Clock } from '../../kernel/clock.ts'
 import { isRecipient } from '../../kernel/recipient.ts'
@@ -19,7 +20,7 @@ const DEADLINE_MS = 30_000
 export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS }: SmtpOptions): Mailer => {
   const { protocol, hostname, port, username, password } = new URL(url)
   const auth = username === '' ? undefined : { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
-  const transport = createTransport({
+  const settings = {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? undefined : Number(port),
     secure: protocol === 'smtps:',
@@ -32,12 +33,22 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
     socketTimeout: deadlineMs,
     disableFileAccess: true,
     disableUrlAccess: true,
-  })
+  }
+  const transport = createTransport(settings)
   const sending = new Set<Promise<MailOutcome>>()
   const handOver = async ({ id, to, subject, text, html, at }: Mail, signal: AbortSignal): Promise<MailOutcome> => {
     if (!isRecipient(to)) return { kind: 'refused', error: 'the recipient is no public mail address' }
     const composed = { from, to, subject, text, html, messageId: `<${id}@waymark>`, date: new Date(at), signal }
     return transport.sendMail(composed).then(() => ({ kind: 'sent' }), outcomeOf)
+  }
+  /** The library's own check takes no signal: it gets a socket that can be destroyed. */
+  const signIn = (signal: AbortSignal): Promise<MailOutcome> => {
+    const socket = new Socket()
+    signal.addEventListener('abort', () => socket.destroy())
+    return createTransport({ ...settings, socket })
+      .verify()
+      .then(() => ({ kind: 'sent' as const }), outcomeOf)
+      .finally(() => socket.destroySoon())
   }
   /** The timeouts of the connection are for silence: a server that says a little now and then would hold on for ever. */
   const withinDeadline = (work: (signal: AbortSignal) => Promise<MailOutcome>): Promise<MailOutcome> =>
@@ -58,7 +69,7 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
       return outcome
     },
     check: async () => {
-      const outcome = await withinDeadline(() => transport.verify().then(() => ({ kind: 'sent' }), outcomeOf))
+      const outcome = await withinDeadline(signIn)
       if (outcome.kind !== 'sent') throw new Error(outcome.error)
     },
     close: async () => {
