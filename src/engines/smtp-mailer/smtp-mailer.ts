@@ -45,10 +45,8 @@ export const openSmtpMailer = ({ url, from, clock, ca, deadlineMs = DEADLINE_MS 
   const signIn = (signal: AbortSignal): Promise<MailOutcome> => {
     const socket = new Socket()
     signal.addEventListener('abort', () => socket.destroy())
-    return createTransport({ ...settings, socket })
-      .verify()
-      .then(() => ({ kind: 'sent' as const }), outcomeOf)
-      .finally(() => socket.destroySoon())
+    const checked = createTransport({ ...settings, socket }).verify()
+    return checked.then(() => ({ kind: 'sent' as const }), outcomeOf).finally(() => socket.destroySoon())
   }
   /** The timeouts of the connection are for silence: a server that says a little now and then would hold on for ever. */
   const withinDeadline = (work: (signal: AbortSignal) => Promise<MailOutcome>): Promise<MailOutcome> =>
