@@ -154,6 +154,9 @@ test('apps over HTTP: each protocol, each place of the key, each answer', { time
     t.equal((await trackerNow()).rejected.count, 5)
     const [listed] = (await ask(service, 'GET', '/trackers?externalId=van', { token })).data
     t.equal(listed.rejected.count, 5, 'the list shows it too')
+    for (const query of ['lat=1e400&lon=21', 'lat=52&lon=Infinity'])
+      t.equal((await send(service, `/osmand/${key}?${query}`, { method: 'GET' })).status, 200, query)
+    t.equal((await trackerNow()).rejected.count, 7, 'a number without end counts, and blocks no queue')
   })
 
   await t.test('an ingest key: the client names its tracker', async (t) => {

@@ -63,10 +63,12 @@ const ofParameter = ({ path, message }: FieldError): FieldError => ({
   message,
 })
 
-/** `1e400` is coerced to a number that is compared with no bound. */
+/** `1e400` is coerced to a number that is compared with no bound; where a text is expected it stays one. */
 const infinite = (parameters: object): FieldError[] =>
   Object.entries(parameters).flatMap(([name, value]) =>
-    Math.abs(value) === Number.POSITIVE_INFINITY ? [{ path: `/${name}`, message: 'must be a finite number' }] : [],
+    [value].flat().some((one) => typeof one === 'number' && Math.abs(one) === Number.POSITIVE_INFINITY)
+      ? [{ path: `/${name}`, message: 'must be a finite number' }]
+      : [],
   )
 
 export const faultsOf = (errors: readonly ErrorObject[], noun: string): FieldError[] => {
