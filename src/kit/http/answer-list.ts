@@ -190,7 +190,9 @@ const conditionsOf = (shape: ListShape, asking: Asking): Conditions | undefined 
   const { query, range, ranges, words } = asking
   const every = withAbsent(shape, asking)
   const where = whereOf(shape, asking)
-  if (where === undefined) return undefined
+  // A text of signs alone names no word, and no row has it.
+  const isWordless = query.q !== undefined && wordsOf(query.q).length === 0
+  if (where === undefined || isWordless) return undefined
   return {
     where,
     ...(every !== undefined && { every }),

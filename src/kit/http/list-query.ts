@@ -88,6 +88,13 @@ export const FIELDS_PARAMETER: JsonSchema = {
     'Names of the fields to answer, separated by commas; `_id` always is. Others are left out, also those that the schema of the answer requires.',
 }
 
+const Q_PARAMETER: JsonSchema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 200,
+  description: 'Beginnings of words that must all occur; without a letter or digit it finds nothing.',
+}
+
 /** The query of a read by id. */
 export const FIELDS_QUERY: JsonSchema = {
   type: 'object',
@@ -156,9 +163,7 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
       default: 'asc',
       description: 'Without `sortBy` of the time of creation.',
     },
-    ...(shape.searchable
-      ? { q: { type: 'string', minLength: 1, maxLength: 200, description: 'Beginnings of words that must all occur.' } }
-      : {}),
+    ...(shape.searchable && { q: Q_PARAMETER }),
     fields: FIELDS_PARAMETER,
   },
   ...(shape.patterns !== undefined && { patternProperties: shape.patterns }),

@@ -442,6 +442,8 @@ test('tasks are found by what an office asks for', async (t) => {
   t.equal(await found('bbox=-180,-90,180,90'), 'ABCD')
   t.equal(await found('bbox=22,-90,20.5,90'), 'BCD', 'nearly all of the way around')
   t.equal(await found('q=ring'), 'C')
+  for (const q of ['--', '🙂', '+ring?', ' ', 'Infinity'])
+    t.equal(await found(`q=${encodeURIComponent(q)}`), q === '+ring?' ? 'C' : '', `a search for ${q}`)
   for (const q of ['lodz', 'LODZ', 'Łódź', 'łód']) t.equal(await found(`q=${encodeURIComponent(q)}`), 'B', q)
   t.equal((await owner.call('GET', '/tasks?state=open')).status, 400)
   t.equal((await owner.call('GET', '/tasks?bbox=1,2,3')).status, 400)
