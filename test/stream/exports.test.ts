@@ -197,6 +197,10 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
     const log = await ask(service, 'GET', '/tasks/export-log?kind=task', { token })
     t.match(log.data[0], { kind: 'task', status: 'completed' })
     t.ok(log.total >= 2)
+    const { createdBy } = log.data[0]
+    const by = async (id: string): Promise<number> =>
+      (await ask(service, 'GET', `/tasks/export-log?kind=task&createdBy=${id}`, { token })).total
+    t.same([await by(createdBy), await by(task._id)], [log.total, 0], 'of one user')
   })
 
   await t.test('more rows are a job, with a path that is signed and expires', async (t) => {

@@ -5,7 +5,7 @@ import { answerList } from '../../kit/http/answer-list.ts'
 import { type ListQuery, type ListShape, listQuerySchema } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
-import { seenJobs } from '../../kit/jobs/who-sees.ts'
+import { JOB_AUDIENCE } from '../../kit/jobs/who-sees.ts'
 import { DECLARED, GEOFENCE_ID, JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { BACKTESTS, backtestShown, type BacktestRow } from './views.ts'
 
@@ -23,6 +23,7 @@ const LIST: ListShape = {
     status: { type: 'string', enum: ['queued', 'processing', 'completed', 'failed'] },
   },
   several: ['_id', 'status'],
+  audience: JOB_AUDIENCE,
   sortable: BACKTESTS.range ?? [],
   searchable: false,
 }
@@ -48,7 +49,6 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
     handler: async (request) => {
       const caller = userOf(request)
       const { geofenceId } = await findGeofence(caller, request.params.geofenceId)
-      const where = { geofenceId, ...seenJobs(caller) }
       const path = `/api/v3/geofence/${geofenceId}/backtests`
       return answerList(LIST, {
         tables,
@@ -56,7 +56,7 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
         caller,
         query: request.query,
         path,
-        where,
+        where: { geofenceId },
         present: (rows) => rows.map((row) => backtestShown(row as BacktestRow)),
       })
     },

@@ -18,7 +18,7 @@ import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/asking.ts'
 import { hasEnded } from '../../kit/jobs/job.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
-import { findJob, seenJobs } from '../../kit/jobs/who-sees.ts'
+import { findJob, JOB_AUDIENCE } from '../../kit/jobs/who-sees.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { assertRoom, type Quotas } from '../../kit/quotas/quotas.ts'
 import { EXPORT_FORMATS, type ExportKind, type ExportRequested } from './events.ts'
@@ -165,8 +165,11 @@ const LIST: ListShape = {
     format: { type: 'string', enum: [...EXPORT_FORMATS] },
     status: { type: 'string', enum: [...STATES] },
     dataTypeId: { type: 'string', format: 'uuid' },
+    createdBy: { type: 'string', format: 'uuid' },
   },
-  several: ['_id', 'kind', 'format', 'status', 'dataTypeId'],
+  several: ['_id', 'kind', 'format', 'status', 'dataTypeId', 'createdBy'],
+  conditions: { createdBy: (value) => ({ userId: value as string[] }) },
+  audience: JOB_AUDIENCE,
   sortable: EXPORTS.range ?? [],
   searchable: false,
 }
@@ -185,15 +188,13 @@ const listRoute = ({ tables, keyring }: ExportServices): Route =>
     answers: { 200: pageAnswer('A page of exports.', 'ExportPage', EXPORT_SCHEMA, EXPORT_EXAMPLE) },
     handler: async (request) => {
       const caller = userOf(request)
-      const { userId } = caller
       return answerList(LIST, {
         tables,
         scope: caller.organizationId,
         caller,
         query: request.query,
         path: '/api/v3/tasks/export-log',
-        where: seenJobs(caller),
-        present: (rows) => rows.map((row) => exportShown(row as ExportRow, { keyring, userId })),
+        present: (rows) => rows.map((row) => exportShown(row as ExportRow, { keyring, userId: caller.userId })),
       })
     },
   })

@@ -13,7 +13,7 @@ import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { askJob, endJob } from '../../kit/jobs/asking.ts'
 import { hasEnded } from '../../kit/jobs/job.ts'
-import { findJob, seenJobs } from '../../kit/jobs/who-sees.ts'
+import { findJob, JOB_AUDIENCE } from '../../kit/jobs/who-sees.ts'
 import { assertMayWrite } from './import-form.ts'
 import { DECLARED, IMPORT_EXAMPLE, IMPORT_ID, IMPORT_SCHEMA, STATES } from './schemas.ts'
 import type { ImportServices } from './services.ts'
@@ -42,6 +42,7 @@ const LIST: ListShape = {
   },
   several: ['_id', 'status', 'type', 'userId'],
   conditions: { status: (value) => ({ state: value as string[] }) },
+  audience: JOB_AUDIENCE,
   sortable: IMPORTS.range ?? [],
   searchable: false,
 }
@@ -64,7 +65,6 @@ const listRoute = ({ tables }: ImportServices): Route =>
         caller,
         query: request.query,
         path: '/api/v3/import-monitoring',
-        where: seenJobs(caller),
         present: (rows) => rows.map((row) => importShown(row as ImportRow)),
       })
     },

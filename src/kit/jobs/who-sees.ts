@@ -2,6 +2,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
+import type { Audience } from '../http/list-query.ts'
 import { userOf } from '../http/request-context.ts'
 import type { RouteRequest } from '../http/route.ts'
 import type { JobRow } from './job.ts'
@@ -12,8 +13,11 @@ type Seer = Pick<UserCaller, 'hubIds' | 'userId'>
 export const seesJob = ({ hubIds, userId }: Seer, job: { userId: string }): boolean =>
   hubIds === 'all' || job.userId === userId
 
-/** The same as a condition of a list. */
-export const seenJobs = ({ hubIds, userId }: Seer): { userId?: string } => (hubIds === 'all' ? {} : { userId })
+/** The same for a list. */
+export const JOB_AUDIENCE: Audience = {
+  field: 'userId',
+  keys: ({ hubIds, userId }: Seer) => (hubIds === 'all' ? undefined : [userId]),
+}
 
 /** A job that the caller may see. @throws Failure not_found */
 export const findJob = async <Job extends JobRow & { userId: string }>(

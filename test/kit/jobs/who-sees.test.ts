@@ -1,5 +1,7 @@
 import { test } from 'tap'
-import { seenJobs, seesJob } from '../../../src/kit/jobs/who-sees.ts'
+import type { UserCaller } from '../../../src/kernel/caller.ts'
+import { limitsOf } from '../../../src/kit/http/list-query.ts'
+import { JOB_AUDIENCE, seesJob } from '../../../src/kit/jobs/who-sees.ts'
 
 test('a list of jobs has those that may be read, and no others', async (t) => {
   const jobs = ['asker', 'other'].map((userId) => ({ userId }))
@@ -9,8 +11,8 @@ test('a list of jobs has those that may be read, and no others', async (t) => {
   ])
   const read = callers.map((caller) => jobs.filter((job) => seesJob(caller, job)))
   const listed = callers.map((caller) => {
-    const { userId } = seenJobs(caller)
-    return jobs.filter((job) => userId === undefined || job.userId === userId)
+    const limits = limitsOf(caller as unknown as UserCaller, { audience: JOB_AUDIENCE })
+    return jobs.filter((job) => limits.every(([field, own]) => field === 'userId' && own.includes(job.userId)))
   })
   t.same(listed, read)
   t.same(
