@@ -52,12 +52,12 @@ export const openConsoleWorld = async (t: Test, given?: Service): Promise<Consol
   return { service, token, login: { email, password }, organizationId, hubId, gateway, groupId: group.data._id }
 }
 
-/** The owner's day began half a day ago: what is looked back at lies on one day, whenever a test runs. */
+/** The day of owner and organization began half a day ago: what is looked back at lies on one day, whenever a test runs. */
 export const liveAtNoon = async ({ service, token }: ConsoleWorld): Promise<void> => {
   const hours = 12 - new Date().getUTCHours()
   // Zones of this kind are named by how far UTC is ahead.
   const timeZone = `Etc/GMT${hours > 0 ? '-' : '+'}${Math.abs(hours)}`
-  await ask(service, 'PATCH', '/user', { token, body: { timeZone } })
+  for (const path of ['/user', '/organization/settings']) await ask(service, 'PATCH', path, { token, body: { timeZone } })
 }
 
 /** Waits until the history has as many points, a moment after the last was acknowledged: pages read it once. */
