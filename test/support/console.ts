@@ -57,7 +57,8 @@ export const liveAtNoon = async ({ service, token }: ConsoleWorld): Promise<void
   const hours = 12 - new Date().getUTCHours()
   // Zones of this kind are named by how far UTC is ahead.
   const timeZone = `Etc/GMT${hours > 0 ? '-' : '+'}${Math.abs(hours)}`
-  for (const path of ['/user', '/organization/settings']) await ask(service, 'PATCH', path, { token, body: { timeZone } })
+  for (const path of ['/user', '/organization/settings'])
+    await ask(service, 'PATCH', path, { token, body: { timeZone } })
 }
 
 /** Waits until the history has as many points, a moment after the last was acknowledged: pages read it once. */
