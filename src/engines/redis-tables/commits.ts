@@ -1,3 +1,4 @@
+import { allEnded } from '../../kernel/all-ended.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { RowChange } from '../../kernel/table.ts'
@@ -9,7 +10,7 @@ import type { RedisConnection } from './connection.ts'
 import { down } from './failures.ts'
 import { assertId, checkpointOf, checkpointText, consumerKeys, placeKeys, type Places, tableKeys } from './places.ts'
 import type { Registry } from './registry.ts'
-import { endOf, type Step, stepsOf } from './steps.ts'
+import { endOf, type Step, STEP_COST, stepsOf } from './steps.ts'
 import { packed } from './terms.ts'
 
 const WAIT_MS = 2
@@ -17,6 +18,9 @@ const WAIT_MS = 2
 const COST_AT_ONCE = 1_500
 /** Places that a commit writes at the same time: each answer is awaited, and takes a turn of a busy event loop. */
 const PLACES_AT_ONCE = 64
+
+/** Rows of a commit that may go with its checkpoint in one call: more cost more than one call may. */
+const WHOLE_ROWS_MAX = 48
 
 /** Writes, those of one place in the order of their requests. Rows of all places come before their checkpoint. */
 export class Commits {
@@ -78,6 +82,8 @@ export class Commits {
     // The master may be replaced between the rows and their checkpoint: the next one need not have the rows.
     const server = move !== undefined && others.length > 0 ? this.connection.serverOf(own ?? '') : undefined
     const way: Way = { turn, move, server }
+    if (move !== undefined && own !== undefined && others.length > 0 && (await this.storeWhole(groups, own, way, move)))
+      return
     if (move !== undefined && own !== undefined && others.length > 0) {
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
       if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args, server))) return
@@ -85,7 +91,7 @@ export class Commits {
     const isSplit = move !== undefined && this.connection.isCluster
     if (isSplit) this.noteUnsure(move.consumer, others)
     for (let at = 0; at < others.length; at += PLACES_AT_ONCE)
-      await all(
+      await allEnded(
         others
           .slice(at, at + PLACES_AT_ONCE)
           .map(([key, changes]) =>
@@ -98,6 +104,37 @@ export class Commits {
     if (isSplit && move.at !== undefined) await this.makeSure(move.consumer)
     else await this.replicatedAlone(others)
     if (move !== undefined && own !== undefined) await this.storePlace(own, groups.get(own) ?? [], way, true)
+  }
+
+  /** Stores a small commit of several places in one call, where one server has them all; false where it does not. */
+  private async storeWhole(
+    groups: ReadonlyMap<string, RowChange[]>,
+    own: string,
+    { turn, server }: Way,
+    move: CheckpointMove,
+  ): Promise<boolean> {
+    if (this.connection.isCluster) return false
+    const rows = [...groups.values()].reduce((sum, { length }) => sum + length, 0)
+    const livesAlone = ([{ table }]: RowChange[]): boolean => this.registry.tableOf(table).declaration.lives === 'row'
+    if (rows > WHOLE_ROWS_MAX || [...groups.values()].some(livesAlone)) return false
+    await breathe()
+    const args: Argument[] = []
+    let cost = 0
+    for (const place of [own, ...[...groups.keys()].filter((key) => key !== own)]) {
+      const changes = groups.get(place) ?? []
+      const [step] = stepsOf(changes, (name) => this.registry.tableOf(name))
+      cost += step.cost
+      if (!step.isLast || cost > STEP_COST) return false
+      args.push(place, String(step.changes.length / 2), ...step.changes)
+      const tables = new Set(changes.map(({ table }) => this.registry.tableOf(table)))
+      for (const table of tables) await this.registry.noteScope(table, changes[0].scope)
+    }
+    const moved = [move.consumer, String(move.fence), checkpointText(move.from), checkpointText(move.at)]
+    const all = [...moved, newToken(), String(turn), ...args]
+    const answer = await this.step('commit_whole', this.budgetOf(own), cost, [own], all, server)
+    assertInPlace(answer)
+    this.isDone(move, answer)
+    return true
   }
 
   private noteUnsure(consumer: string, others: readonly [string, RowChange[]][]): void {
@@ -144,13 +181,14 @@ export class Commits {
     const store = async (step: Step): Promise<void> => {
       try {
         const answer = await this.step(
+          'commit',
           budget,
           step.cost,
           keys,
           [...of, nameOf(step), ...moved, newToken(), String(turn), ...step.changes],
           server,
         )
-        if (String((answer as Buffer[])[0]) === 'replaced') throw down(new Error('a table was replaced meanwhile'))
+        assertInPlace(answer)
         if (move !== undefined && this.isDone(move, answer)) isOver = true
       } catch (error) {
         isOver = true
@@ -161,18 +199,18 @@ export class Commits {
     const between: Promise<void>[] = []
     await breathe()
     for (const step of stepsOf(changes, (name) => this.registry.tableOf(name))) {
-      if (step.isLast) await all(between)
+      if (step.isLast) await allEnded(between)
       if (isOver) break
       const stored = store(step)
       if (step.isFirst || step.isLast) await stored
       else {
-        stored.catch(() => undefined) // `all` reports it
+        stored.catch(() => undefined) // `allEnded` reports it
         between.push(stored)
         await budget.room()
       }
       await breathe()
     }
-    await all(between)
+    await allEnded(between)
   }
 
   private budgetOf(key: string): Budget {
@@ -183,6 +221,7 @@ export class Commits {
   }
 
   private async step(
+    name: 'commit' | 'commit_whole',
     budget: Budget,
     cost: number,
     keys: readonly string[],
@@ -192,7 +231,7 @@ export class Commits {
     for (;;) {
       await budget.take(cost)
       const answer = await this.connection
-        .fcall('commit', keys, args, server)
+        .fcall(name, keys, args, server)
         .catch((error: unknown) => {
           budget.letAll()
           throw error
@@ -228,7 +267,7 @@ interface Way {
 
 const nameOf = ({ isFirst, isLast }: Step): string => (isFirst ? (isLast ? 'only' : 'first') : isLast ? 'last' : 'next')
 
-/** Resolves when all have; otherwise rejects with the first failure once all have ended. */
-const all = async (writes: readonly Promise<void>[]): Promise<void> => {
-  for (const ended of await Promise.allSettled(writes)) if (ended.status === 'rejected') throw ended.reason
+/** @throws Failure engine_down where other rows were put in the place of a table's */
+const assertInPlace = (answer: unknown): void => {
+  if (String((answer as Buffer[])[0]) === 'replaced') throw down(new Error('a table was replaced meanwhile'))
 }

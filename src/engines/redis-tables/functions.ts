@@ -1,8 +1,9 @@
+import { commitFunctions } from './commit-functions.ts'
 import { registryFunctions } from './registry-functions.ts'
 import { singleRowFunctions, STORE_FUNCTIONS } from './store-functions.ts'
 
 /** Raised with every change of the library: a server keeps one under this name beside those of other versions. */
-export const LIBRARY = 'waymark12'
+export const LIBRARY = 'waymark13'
 
 /**
  * Steps that Redis runs atomically, as a library of functions. Keys of one place share a hash tag, so each call works
@@ -79,44 +80,7 @@ redis.register_function('${LIBRARY}_check', function(keys, args)
   return check(keys[1], args[1], args[2], args[3]) or {'ok'}
 end)
 
--- Whether a later commit of this owner was here before: what was held up in the network is not to undo it.
-local function is_late(place, consumer, fence, turn)
-  local fences = place .. ':fences'
-  local stored = redis.call('HMGET', fences, consumer, consumer .. '#')
-  if stored[1] == fence and tonumber(stored[2] or '0') > tonumber(turn) then return true end
-  if stored[1] ~= fence or stored[2] ~= turn then redis.call('HSET', fences, consumer, fence, consumer .. '#', turn) end
-  return false
-end
-
--- KEYS P, ARGV: consumer, fence, step (only first next last), is own place, from, at, token, turn of the commit among those
--- of its owner, then for each table generation and changes: a MessagePack array of id, ends, row ('' deletes), terms, each.
--- An id stands there once.
-redis.register_function('${LIBRARY}_commit', function(keys, args)
-  local place, consumer, fence, step = keys[1], args[1], args[2], args[3]
-  if consumer ~= '' then
-    if args[4] == '1' then
-      local stale = check(place, args[5], fence, args[6])
-      if stale then return stale end
-    else
-      local last = redis.call('HGET', place .. ':fences', consumer)
-      if last and tonumber(last) > tonumber(fence) then return {'stale', '', last} end
-    end
-    if is_late(place, consumer, fence, args[8]) then return {'late'} end
-  end
-  for i = 9, #args, 2 do if was_replaced(place .. ':' .. args[i] .. ':') then return {'replaced'} end end
-  -- Who was kept waiting by the last commit of several steps reads before the next one begins.
-  if step == 'first' and redis.call('EXISTS', place .. ':waiting') == 1 then return {'wait'} end
-  if step == 'first' or step == 'next' then redis.call('SET', place .. ':busy', '1', 'PX', 5000) end
-  for i = 9, #args, 2 do store(place .. ':' .. args[i] .. ':', cmsgpack.unpack(args[i + 1]), args[7]) end
-  if #args > 8 then sweep(place .. ':' .. args[9] .. ':', 4, args[7]) end
-  if step == 'last' then redis.call('DEL', place .. ':busy') end
-  if args[4] == '1' and args[6] ~= '' and (step == 'only' or step == 'last') then
-    redis.call('HSET', place .. ':consumer', 'at', args[6])
-  end
-  return {'ok'}
-end)
-
-redis.register_function('${LIBRARY}_take', function(keys)
+${commitFunctions(LIBRARY)}redis.register_function('${LIBRARY}_take', function(keys)
   local time = redis.call('TIME')
   local stored = redis.call('HMGET', keys[1] .. ':consumer', 'at', 'fence')
   local fence = math.max(tonumber(stored[2] or '0') + 1, tonumber(time[1]) * 1000000 + tonumber(time[2]))

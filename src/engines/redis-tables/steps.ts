@@ -6,7 +6,7 @@ import { packed, termsOf } from './terms.ts'
 const ROW_COST = 3
 const TERM_COST = 1
 /** Cost of one call, during which the server serves nobody else. */
-const STEP_COST = 600
+export const STEP_COST = 600
 const STEP_BYTES = 64 * 1024
 
 /** Changes made by one call. */
