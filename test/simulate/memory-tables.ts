@@ -25,8 +25,8 @@ export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables =
     declare: (table) => call(() => server.declare(table)),
     get: <R extends Row>(table: string, scope: string, id: string) =>
       call(() => server.get(table, scope, id) as R | undefined),
-    getMany: <R extends Row>(table: string, scope: string, ids: readonly string[]) =>
-      call(() => ids.map((id) => server.get(table, scope, id) as R | undefined)),
+    getMany: async <R extends Row>(table: string, scope: string, ids: readonly string[]) =>
+      ids.length === 0 ? [] : call(() => ids.map((id) => server.get(table, scope, id) as R | undefined)),
     find: (table, scope, question) => call(() => server.find(table, scope, question)),
     countBy: (...asked) => call(() => server.countBy(...asked)),
     scan: (table, scope) => scanned(() => server.scan(table, scope)),

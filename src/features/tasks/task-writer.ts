@@ -68,6 +68,12 @@ export class TaskWriter implements ResourceWrites {
     const { tables } = this.services
     const { organizationId } = origin
     const flowId = String(body.flowId).toLowerCase()
+    const assigneeIds = keptIds((body.assigneeIds ?? []) as string[])
+    const teamId = typeof body.teamId === 'string' ? body.teamId.toLowerCase() : undefined
+    const hubId = String(body.hubId).toLowerCase()
+    // Asked together with the flow, and answered in its turn.
+    const assignable = assertAssignees(this.services, organizationId, { hubId, teamId, assigneeIds })
+    assignable.catch(() => undefined)
     const flow = await assertExists<FlowRow>(tables, FLOWS, organizationId, flowId, '/flowId')
     if (flow.isActive === false) throw invalid('/flowId', 'is a flow that is not active')
     const dataSource = sourceOf(body.dataSource)
@@ -78,14 +84,8 @@ export class TaskWriter implements ResourceWrites {
     const isService = origin.caller === undefined
     const { values, faults } = await fillComponents(tables, organizationId, flow, base, sent, isService)
     assertNoFaults(faults)
-    const assigneeIds = keptIds((body.assigneeIds ?? []) as string[])
-    const teamId = typeof body.teamId === 'string' ? body.teamId.toLowerCase() : undefined
     const isAssigned = assigneeIds.length > 0 || teamId !== undefined
-    await assertAssignees(this.services, organizationId, {
-      hubId: String(body.hubId).toLowerCase(),
-      teamId,
-      assigneeIds,
-    })
+    await assignable
     assertWindow(body.window)
     assertPlace(body)
     const at = new Date(origin.now).toISOString()

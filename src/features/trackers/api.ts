@@ -1,4 +1,3 @@
-import type { TableStore } from '../../engines/table-store.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { Route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -23,8 +22,11 @@ export const trackerRoutes = (services: TrackerApiServices): Route[] => {
       writes: writer,
       own: 'ownerId',
       present: async (rows, { caller, now, wants }) => {
-        const shown = await withStatus(lastSeenIn(tables), ages, caller.organizationId, rows, now)
-        return wants('rejected') ? withRejected(tables, shown) : shown
+        const [shown, rejected] = await Promise.all([
+          withStatus(lastSeenIn(tables), ages, caller.organizationId, rows, now),
+          wants('rejected') ? rejectedPointsOf(tables, idsOf(rows)) : [],
+        ])
+        return shown.map((row, i) => (rejected[i] === undefined ? row : { ...row, rejected: rejected[i] }))
       },
       settles: ({ id, kind }) => (kind === 'delete' ? forgotten(id, partitions) : []),
     }),
@@ -32,10 +34,4 @@ export const trackerRoutes = (services: TrackerApiServices): Route[] => {
   ]
 }
 
-const withRejected = async (tables: TableStore, rows: readonly Row[]): Promise<Row[]> => {
-  const rejected = await rejectedPointsOf(
-    tables,
-    rows.map(({ _id }) => _id as string),
-  )
-  return rows.map((row, i) => (rejected[i] === undefined ? row : { ...row, rejected: rejected[i] }))
-}
+const idsOf = (rows: readonly Row[]): string[] => rows.map(({ _id }) => _id as string)

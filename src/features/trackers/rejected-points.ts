@@ -58,7 +58,7 @@ export class RejectedPointCounts {
 
   private async write(waiting: RejectedPointCounts['waiting']): Promise<void> {
     const { tables, clock } = this.options
-    await tables.declare(REJECTED_POINTS)
+    await declaredIn(tables)
     const ids = [...waiting.keys()]
     const before = await tables.getMany<RejectedRow>(REJECTED_POINTS.name, NO_ORGANIZATION, ids)
     const now = clock.now()
@@ -83,9 +83,21 @@ export const rejectedPointsOf = async (
   tables: Pick<TableStore, 'declare' | 'getMany'>,
   trackerIds: readonly string[],
 ): Promise<(RejectedPoints | undefined)[]> => {
-  await tables.declare(REJECTED_POINTS)
+  await declaredIn(tables)
   const rows = await tables.getMany<RejectedRow>(REJECTED_POINTS.name, NO_ORGANIZATION, trackerIds)
   return rows.map(
     (row) => row && { count: row.count, lastAt: new Date(row.lastAt).toISOString(), lastCode: row.lastCode },
   )
+}
+
+const declared = new WeakMap<object, Promise<void>>()
+
+/** Declares the table once in a process. */
+const declaredIn = (tables: Pick<TableStore, 'declare'>): Promise<void> => {
+  const known = declared.get(tables)
+  if (known !== undefined) return known
+  const declaring = tables.declare(REJECTED_POINTS)
+  declared.set(tables, declaring)
+  declaring.catch(() => declared.delete(tables))
+  return declaring
 }

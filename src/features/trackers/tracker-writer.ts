@@ -1,3 +1,4 @@
+import { allEnded } from '../../kernel/all-ended.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
@@ -116,8 +117,10 @@ export class TrackerWriter implements ResourceWrites {
   }
 
   private async checks(write: WriteContext): Promise<void> {
-    await tracker.declaration.rules?.checks?.(write)
-    if (write.before === undefined) await this.untilForgotten(write.id)
+    await allEnded([
+      tracker.declaration.rules?.checks?.(write),
+      write.before === undefined ? this.untilForgotten(write.id) : undefined,
+    ])
   }
 
   /** Points of a recreated tracker must be neither attributed to the previous one nor removed with it. */

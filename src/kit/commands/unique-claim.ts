@@ -101,8 +101,8 @@ export class ClaimTaker {
    */
   async take(claim: UniqueClaim, version: number): Promise<void> {
     for (let tries = 0; tries < TRIES; tries++) {
-      // Values of something new are rarely claimed: where one is, the append finds out.
-      const isLikelyFree = version === 0 && tries === 0
+      // New values are rarely claimed: where one is, the append finds out.
+      const isLikelyFree = tries === 0 && !this.taken.has(claim.stream)
       const { claimant, events } = isLikelyFree ? UNCLAIMED : await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
       if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant))))

@@ -157,10 +157,12 @@ export class Quotas {
   }
 
   private async count(organizationId: string, quota: Quota, use: Use): Promise<void> {
-    let through = await this.through(quota)
+    // Where nothing held is in the log, the place that the table has reached tells nothing.
+    const reached = async (): Promise<number> => (hasLogged(use) ? this.through(quota) : -1)
+    let through = await reached()
     for (let counts = 1; ; counts++) {
       const stored = await this.stored(organizationId, quota)
-      const now = await this.through(quota)
+      const now = await reached()
       // Rows added to the table meanwhile may be both counted and held: counted again, they are one or the other.
       const isBetween = [...use.holds].some(({ position = -1 }) => position > through && position <= now)
       if (!isBetween || counts === COUNTS_MAX) {
@@ -204,6 +206,11 @@ export const withinQuotas = <Done extends { wrote?: { position: number } }>(
   organizationId: string,
   run: (take: TakePlace) => Promise<Done>,
 ): Promise<Done> => (quotas === undefined ? run(async () => undefined) : quotas.within(organizationId, run))
+
+const hasLogged = ({ holds }: Use): boolean => {
+  for (const { position } of holds) if (position !== undefined) return true
+  return false
+}
 
 const drop = (use: Use, hold: Hold): void => {
   if (use.holds.delete(hold)) use.held -= hold.amount

@@ -1,4 +1,5 @@
 import type { TableStore } from '../../engines/table-store.ts'
+import { allEnded } from '../../kernel/all-ended.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
@@ -75,17 +76,19 @@ export const assertReferences = async (
   before: JsonObject | undefined,
 ): Promise<void> => {
   if (caller === undefined) return
-  for (const { field, target } of referencesOf(declaration)) {
+  const checks = referencesOf(declaration).flatMap(({ field, target }) => {
     const declared = resources.declarationOf(target)
     const known = namedIn(before ?? {}, field)
-    for (const [i, id] of namedIn(values, field).entries()) {
-      if (known.includes(id)) continue
+    return namedIn(values, field).flatMap((id, i) => {
+      if (known.includes(id)) return []
       const own = declaration.body?.paths?.[field] ?? `/${field}`
       const path = Array.isArray(values[field]) ? `${own}/${i}` : own
-      const row = await assertExists(tables, target, organizationId, id, path)
-      if (!seesRow(caller, row, declared)) throw invalid(path, NAMES_NOTHING)
-    }
-  }
+      return assertExists(tables, target, organizationId, id, path).then((row) => {
+        if (!seesRow(caller, row, declared)) throw invalid(path, NAMES_NOTHING)
+      })
+    })
+  })
+  await allEnded(checks)
 }
 
 /** Callers limited to hubs may only write records in one of them. @throws Failure invalid */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { allEnded } from '../../kernel/all-ended.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
@@ -83,9 +84,11 @@ export class ResourceWriter implements ResourceWrites {
       const said = joined(withDefaults(this.declaration.fields, body), extra)
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
-      await this.assertAllowed(origin, id, values, undefined)
-      await take(this.declaration.plural)
-      await takeBytes(take, values)
+      await allEnded([
+        this.assertAllowed(origin, id, values, undefined),
+        take(this.declaration.plural),
+        takeBytes(take, values),
+      ])
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     }
     const { wrote, ...made } = await this.handle(origin, id, prepare, isDrawn)
@@ -274,8 +277,10 @@ export class ResourceWriter implements ResourceWrites {
     const { rules, fields, hubField } = this.declaration
     if (hubField !== undefined && caller !== undefined && Object.hasOwn(fields, hubField))
       assertHubs(caller, values, hubField)
-    await assertReferences(this.declaration, this.services, caller, organizationId, values, before)
-    await rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before })
+    await allEnded([
+      assertReferences(this.declaration, this.services, caller, organizationId, values, before),
+      rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before }),
+    ])
   }
 
   private data({ organizationId, now }: WriteOrigin, values: JsonObject, before?: ResourceState): ResourceData {

@@ -2,6 +2,7 @@ import type { TableStore } from '../../../engines/table-store.ts'
 import { hasAllHubs, type UserCaller } from '../../../kernel/caller.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import { Failure } from '../../../kernel/errors.ts'
+import { RecentMap } from '../../../kernel/recent-map.ts'
 import { NO_ORGANIZATION } from '../../../kernel/table.ts'
 import type { Tokens } from './tokens.ts'
 import {
@@ -31,25 +32,39 @@ export interface AuthenticatorServices {
   used?(jti: string, expiresAt: number): void
 }
 
+/** What a user's row names. */
+type Named = Pick<AccessUserRow, 'roleId' | 'identityId'>
+
+/** Users whose role and identity are asked for together with their row. */
+const NAMED_MAX = 10_000
+
 /**
  * Only the token's signature is cached: status, role, hubs and revocation are read at each call, so changes take effect
- * at once, on every node.
+ * at once, on every node. The ids of role and identity are remembered: all is one question unless they have changed.
  */
 export const createAuthenticator = ({ tables, clock, used }: AuthenticatorServices, tokens: Tokens): Authenticator => {
+  const lately = new RecentMap<string, Named>(NAMED_MAX)
+  const rightsOf = (organizationId: string, { roleId, identityId }: Named) =>
+    Promise.all([
+      tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, roleId),
+      identityOf(tables, { identityId }),
+    ])
   const callerOf = async (token: string, mayBeRevoked: boolean): Promise<UserCaller> => {
     const { userId, organizationId, jti, expiresAt } = tokens.verify(token, clock.now())
-    const [user, revoked, demanding] = await Promise.all([
+    const key = `${organizationId} ${userId}`
+    const named = lately.get(key)
+    const [user, revoked, demanding, rights] = await Promise.all([
       tables.get<AccessUserRow>(ACCESS_USERS.name, organizationId, userId),
       tables.get<RevocationRow>(REVOCATIONS.name, organizationId, jti),
       tables.get<AccessOrganizationRow>(ACCESS_ORGANIZATIONS.name, organizationId, organizationId),
+      named && rightsOf(organizationId, named),
     ])
     const isRefused = revoked !== undefined && !mayBeRevoked
     if (user?.status !== 'active' || isRefused) throw new Failure('unauthenticated')
     if (revoked === undefined) used?.(jti, expiresAt)
-    const [role, identity] = await Promise.all([
-      tables.get<AccessRoleRow>(ACCESS_ROLES.name, organizationId, user.roleId),
-      identityOf(tables, user),
-    ])
+    const isAsNamed = named?.roleId === user.roleId && named.identityId === user.identityId
+    if (!isAsNamed) lately.set(key, { roleId: user.roleId, identityId: user.identityId })
+    const [role, identity] = isAsNamed && rights !== undefined ? rights : await rightsOf(organizationId, user)
     const caller = userCaller({ organizationId, userId, jti, expiresAt }, user, role, identity)
     const { fromMs = Number.NEGATIVE_INFINITY } = demanding ?? {}
     const isDue = fromMs <= clock.now()
