@@ -1,5 +1,7 @@
 /** Steps of commits that Redis runs atomically, as part of the library of that name. */
-export const commitFunctions = (
+export const commitFunctions = (library: string): string => stepFunction(library) + wholeFunction(library)
+
+const stepFunction = (
   library: string,
 ): string => `-- Whether a later commit of this owner was here before: what was held up in the network is not to undo it.
 local function is_late(place, consumer, fence, turn)
@@ -38,7 +40,11 @@ redis.register_function('${library}_commit', function(keys, args)
   return {'ok'}
 end)
 
--- KEYS P of the consumer, ARGV: consumer, fence, from, at, token, turn, then for each place, the consumer's first: its name,
+`
+
+const wholeFunction = (
+  library: string,
+): string => `-- KEYS P of the consumer, ARGV: consumer, fence, from, at, token, turn, then for each place, the consumer's first: its name,
 -- number of tables, and for each of them generation and changes as above. A whole commit of several places of one server.
 redis.register_function('${library}_commit_whole', function(keys, args)
   local own, consumer, fence, token = keys[1], args[1], args[2], args[5]

@@ -9,7 +9,7 @@ import { handleCommand, stateBy, type Handled, type Prepare } from '../commands/
 import { loadState } from '../commands/load-state.ts'
 import { allWrote } from '../commands/wrote.ts'
 import { type TakePlace, withinQuotas } from '../quotas/quotas.ts'
-import { takeBytes } from '../quotas/take-bytes.ts'
+import { takeBytes, takeNew } from '../quotas/take-bytes.ts'
 import { formatTime } from '../http/request-context.ts'
 import type { Wrote } from '../http/route.ts'
 import type { Check } from '../http/validate.ts'
@@ -84,11 +84,8 @@ export class ResourceWriter implements ResourceWrites {
       const said = joined(withDefaults(this.declaration.fields, body), extra)
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
-      await allEnded([
-        this.assertAllowed(origin, id, values, undefined),
-        take(this.declaration.plural),
-        takeBytes(take, values),
-      ])
+      const { plural } = this.declaration
+      await allEnded([this.assertAllowed(origin, id, values, undefined), takeNew(take, plural, values)])
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     }
     const { wrote, ...made } = await this.handle(origin, id, prepare, isDrawn)
