@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { breathe } from '../../kernel/breath.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -46,6 +47,7 @@ export class ListWalker {
         yield at.rows
         if (at.nextCursor === null) return
         signal.throwIfAborted()
+        await nextTurn() // two quick pages in one turn are over 10 ms
         await breathe()
         at = await page(at.nextCursor)
       }
