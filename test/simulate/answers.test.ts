@@ -88,7 +88,7 @@ const ANSWERS_MAX: { [title: string]: number } = {
   'create a hub': 6,
   'create a role': 11,
   'create a role again': 10,
-  'rename a role': 11,
+  'rename a role': 12,
   'create a task': 9,
   'change a task': 8,
   'start a task': 8,

@@ -101,8 +101,9 @@ export class ClaimTaker {
    */
   async take(claim: UniqueClaim, version: number): Promise<void> {
     for (let tries = 0; tries < TRIES; tries++) {
-      // New values are rarely claimed: where one is, the append finds out.
-      const isLikelyFree = tries === 0 && !this.taken.has(claim.stream)
+      // Values of something new are rarely claimed: where one is, the append finds out. A change that is asked for again
+      // would be told by the log that its first claim stands, though another record has taken the value since.
+      const isLikelyFree = version === 0 && tries === 0
       const { claimant, events } = isLikelyFree ? UNCLAIMED : await readClaim(this.log, claim)
       const isOthers = claimant !== undefined && claimant.owner !== this.owner
       if (isOthers && (this.taken.has(claim.stream) || !(await this.isFree(claim, claimant))))

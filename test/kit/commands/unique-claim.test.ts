@@ -80,6 +80,18 @@ for (const { name, method, names } of COMMANDS) {
   })
 }
 
+test('a rename that is asked for again does not take what another took after its claim', async (t) => {
+  const started = await start(t)
+  const { call, log, over } = started
+  const { _id } = (await call('POST', '/badge', { caller, body: { name: 'old' } })).body.data
+  const rename = { caller, body: { name: 'wanted' }, seed: Buffer.alloc(32, 1) }
+  await t.rejects(over(dyingLog(log, 1).log)('PATCH', `/badge/${_id}`, rename), Killed, 'it has only claimed the name')
+  t.equal((await call('POST', '/badge', { caller, body: { name: 'wanted' } })).status, 201)
+  const again = await call('PATCH', `/badge/${_id}`, rename)
+  t.match(again, { status: 409, body: { code: 'key_in_use' } })
+  t.equal((await call('GET', '/badges?name=wanted', { caller })).body.data.length, 1)
+})
+
 /** Lets the calls of several users of one log through one by one, in an order by chance. */
 const oneByOne = (log: EventLog, random: () => number) => {
   const waiting: (() => Promise<void>)[] = []
