@@ -5,7 +5,7 @@ import { type Service, startService } from '../../test/support/service.ts'
 import { flagsOf, openServers } from '../support/stand-ins.ts'
 import { FLEET, generate, option, prepare, type Prepared } from './fresh-service.ts'
 import { drain } from './measure-load.ts'
-import { cpuSecondsOf } from './process-figures.ts'
+import { allCpuSecondsOf } from './process-figures.ts'
 
 /**
  * The same work by one, two and three whole processes on the same kind of servers: three organizations, each with its
@@ -35,9 +35,7 @@ interface Figures {
 }
 
 const cpuOf = (services: readonly Service[]): number =>
-  services
-    .flatMap(({ process: { pid } }) => [...cpuSecondsOf(pid as number).values()])
-    .reduce((sum, spent) => sum + spent, 0)
+  services.reduce((sum, { process: { pid } }) => sum + allCpuSecondsOf(pid as number), 0)
 
 /** Waits until no process has anything left to handle. */
 const drained = async (services: readonly Service[]): Promise<void> => {
@@ -75,9 +73,7 @@ const drive = async (services: readonly Service[], prepared: readonly Prepared[]
           measureMs: seconds * 1_000,
           ...(pointsPerSecond > 0 && { pointsPerSecond: pointsPerSecond / ORGANIZATIONS }),
         },
-        viewers: {
-          ...{ count: viewers / ORGANIZATIONS, intervalMs: INTERVAL_MS, token, viewportShare: VIEWPORT_SHARE },
-        },
+        viewers: { count: viewers / ORGANIZATIONS, intervalMs: INTERVAL_MS, token, viewportShare: VIEWPORT_SHARE },
       }),
     ),
   )

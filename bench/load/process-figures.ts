@@ -31,6 +31,10 @@ export const cpuSecondsOf = (pid: number): Map<string, number> => {
   return seconds
 }
 
+/** Processor time of all threads of a process, s. */
+export const allCpuSecondsOf = (pid: number): number =>
+  [...cpuSecondsOf(pid).values()].reduce((sum, seconds) => sum + seconds, 0)
+
 const isGone = (error: unknown): boolean => ['ENOENT', 'ESRCH'].includes((error as { code?: string }).code ?? '')
 
 /** Number of threads of a process by name; numbers in names are left out. */

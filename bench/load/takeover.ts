@@ -6,7 +6,7 @@ import { flagsOf, openServers } from '../support/stand-ins.ts'
 import { FLEET, option } from './fresh-service.ts'
 import { fenceCollection } from './frames.ts'
 import { type Pace, sendPaced } from './lasting-senders.ts'
-import { cpuSecondsOf } from './process-figures.ts'
+import { allCpuSecondsOf } from './process-figures.ts'
 
 /**
  * Two whole processes on the same servers: one of them is killed, frozen or asked to end, and then started beside the
@@ -151,8 +151,7 @@ const measured = async (survivor: Service, access: Access, atMs: number): Promis
 const took = ({ msOf }: { [name: string]: unknown }): Phases =>
   Object.fromEntries(Object.entries(msOf as Phases).map(([consumer, ms]) => [`${consumer} taken in`, ms]))
 
-const cpuMsOf = ({ process: { pid } }: Service): number =>
-  Math.round(1_000 * [...cpuSecondsOf(pid as number).values()].reduce((sum, seconds) => sum + seconds, 0))
+const cpuMsOf = ({ process: { pid } }: Service): number => Math.round(1_000 * allCpuSecondsOf(pid as number))
 
 const rest = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms))
 

@@ -3,7 +3,13 @@ export const commitFunctions = (library: string): string => stepFunction(library
 
 const stepFunction = (
   library: string,
-): string => `-- Whether a later commit of this owner was here before: what was held up in the network is not to undo it.
+): string => `-- Refuses an earlier owner at a place that is not the consumer's own.
+local function overtaken(place, consumer, fence)
+  local last = redis.call('HGET', place .. ':fences', consumer)
+  if last and tonumber(last) > tonumber(fence) then return {'stale', '', last} end
+end
+
+-- Whether a later commit of this owner was here before: what was held up in the network is not to undo it.
 local function is_late(place, consumer, fence, turn)
   local fences = place .. ':fences'
   local stored = redis.call('HMGET', fences, consumer, consumer .. '#')
@@ -18,13 +24,13 @@ end
 redis.register_function('${library}_commit', function(keys, args)
   local place, consumer, fence, step = keys[1], args[1], args[2], args[3]
   if consumer ~= '' then
+    local stale
     if args[4] == '1' then
-      local stale = check(place, args[5], fence, args[6])
-      if stale then return stale end
+      stale = check(place, args[5], fence, args[6])
     else
-      local last = redis.call('HGET', place .. ':fences', consumer)
-      if last and tonumber(last) > tonumber(fence) then return {'stale', '', last} end
+      stale = overtaken(place, consumer, fence)
     end
+    if stale then return stale end
     if is_late(place, consumer, fence, args[8]) then return {'late'} end
   end
   for i = 9, #args, 2 do if was_replaced(place .. ':' .. args[i] .. ':') then return {'replaced'} end end
@@ -53,10 +59,8 @@ redis.register_function('${library}_commit_whole', function(keys, args)
   local parts, at = {}, 7
   while at <= #args do
     local place, last_table = args[at], at + 2 * tonumber(args[at + 1])
-    if place ~= own then
-      local last = redis.call('HGET', place .. ':fences', consumer)
-      if last and tonumber(last) > tonumber(fence) then return {'stale', '', last} end
-    end
+    stale = place ~= own and overtaken(place, consumer, fence)
+    if stale then return stale end
     if is_late(place, consumer, fence, args[6]) then return {'late'} end
     for i = at + 2, last_table, 2 do
       local base = place .. ':' .. args[i] .. ':'

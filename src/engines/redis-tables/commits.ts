@@ -82,9 +82,8 @@ export class Commits {
     // The master may be replaced between the rows and their checkpoint: the next one need not have the rows.
     const server = move !== undefined && others.length > 0 ? this.connection.serverOf(own ?? '') : undefined
     const way: Way = { turn, move, server }
-    if (move !== undefined && own !== undefined && others.length > 0 && (await this.storeWhole(groups, own, way, move)))
-      return
     if (move !== undefined && own !== undefined && others.length > 0) {
+      if (await this.storeWhole(groups, own, way, move)) return
       const args = [checkpointText(move.from), String(move.fence), checkpointText(move.at)]
       if (this.isDone(move, await this.connection.fcall('check', [own, ...consumerKeys(own)], args, server))) return
     }
