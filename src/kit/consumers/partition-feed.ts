@@ -15,6 +15,9 @@ const ECHOES_LOST = 8
 const QUIET_MS = 1_000
 /** Longest wait for a running handler when its partition goes. */
 const LEAVE_MS = 2_000
+/** Own entries that wait for the ones before them, of another process, in number and in time; afterwards all are read. */
+const HELD_MAX = 64
+const HELD_MS = 250
 
 /**
  * One reader for each partition's stream and process feeds all its consumers. Entries just appended by this process are
@@ -101,7 +104,8 @@ export class PartitionFeed<Entry> {
 /**
  * The consumers of one partition's stream, and the end of the stream as this process knows it. While only this process
  * appends, and all the time, it does not follow the log, which would only bring back its own entries: an append of
- * another one makes the next own revision skip some; consumers read those, and the log is followed again.
+ * another one makes the next own revision skip some. Then the log is followed again, once for all consumers, and own
+ * entries are held until those before them have come.
  */
 class FedPartition<Entry> {
   private readonly options: PartitionFeedOptions<Entry>
@@ -112,6 +116,9 @@ class FedPartition<Entry> {
   private follower: Follower | undefined
   private closing: Promise<unknown> = Promise.resolve()
   private quiet: NodeJS.Timeout | undefined
+  /** Own entries beyond the known end, by revision. */
+  private readonly held = new Map<number, Waiting<Entry>>()
+  private holding: NodeJS.Timeout | undefined
   private echoes = 0
   private head = -1
   private isClosed = false
@@ -148,12 +155,43 @@ class FedPartition<Entry> {
   }
 
   offer(waiting: Waiting<Entry>): void {
-    const isAlone = waiting.revision <= this.head + 1
+    if (waiting.revision > this.head + 1) return this.hold(waiting)
+    this.give(waiting)
+    this.giveHeld()
+    this.quiet?.refresh()
+  }
+
+  private give(waiting: Waiting<Entry>): void {
     for (const member of this.members.values()) member.offer(waiting)
     this.noteHead(waiting.revision, waiting.loggedAt)
-    if (this.quiet === undefined) return
-    if (isAlone) this.quiet.refresh()
-    else this.follow()
+  }
+
+  private hold(waiting: Waiting<Entry>): void {
+    if (this.isClosed) return
+    this.held.set(waiting.revision, waiting)
+    if (this.quiet !== undefined) this.follow()
+    if (this.held.size > HELD_MAX) this.readHeld()
+    else this.holding ??= setTimeout(() => this.readHeld(), HELD_MS).unref()
+  }
+
+  /** Gives the held entries that are next; those that consumers know of by now are forgotten. */
+  private giveHeld(): void {
+    if (this.held.size === 0) return
+    for (const [revision, waiting] of this.held) {
+      if (revision > this.head + 1) return
+      this.held.delete(revision)
+      this.holding?.refresh()
+      if (revision === this.head + 1) this.give(waiting)
+    }
+    clearTimeout(this.holding)
+    this.holding = undefined
+  }
+
+  /** The log was not followed in time: consumers read the held entries and the ones before by themselves. */
+  private readHeld(): void {
+    const last = [...this.held.values()].at(-1)
+    if (last !== undefined) this.noteHead(last.revision, last.loggedAt)
+    this.giveHeld()
   }
 
   async learnHead(): Promise<void> {
@@ -171,6 +209,7 @@ class FedPartition<Entry> {
   async close(): Promise<void> {
     this.isClosed = true
     clearTimeout(this.quiet)
+    clearTimeout(this.holding)
     const members = [...this.members.values()].map((member) => member.close())
     await Promise.all([this.closing, this.follower?.close(), ...members])
   }
@@ -220,6 +259,7 @@ class FedPartition<Entry> {
       const waiting = wanting.length > 0 ? this.decoded(event) : undefined
       if (waiting !== undefined) for (const member of wanting) member.offer(waiting)
       this.noteHead(event.revision, event.loggedAt)
+      this.giveHeld()
     }
     this.noteEchoes(echoes, events.length - echoes)
     return undefined

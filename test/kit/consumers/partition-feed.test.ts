@@ -172,6 +172,36 @@ test('a partition that another process appends to as well goes on being followed
   t.same(following, { begun: 1, ended: 0 })
 })
 
+test('own entries wait for those of another process before them: nothing is read for each consumer', async (t) => {
+  const { log, feed, append, appendOwn, decodedCount } = await open(t)
+  const consumers = [collector('one'), collector('two')]
+  for (const consumer of consumers) await feed.add(consumer, 0)
+  let reads = 0
+  const read = log.read.bind(log)
+  log.read = (...question) => {
+    reads++
+    return read(...question)
+  }
+  for (let i = 0; i < 150; i++) await Promise.all([append(), appendOwn()])
+  await until('all to be handled', () => consumers.every(({ seen }) => seen.length === 300))
+  for (const { seen } of consumers) t.same(seen, upTo(300))
+  t.equal(reads, 0)
+  t.equal(decodedCount(), 150, 'own ones are not decoded')
+})
+
+test('own entries are read with those before them where the log cannot be followed', async (t) => {
+  const { log, feed, append, appendOwn } = await open(t)
+  const one = collector('one')
+  log.follow = async function* (_source, _checkpoint, signal) {
+    if (!signal.aborted) await new Promise<void>((resume) => signal.addEventListener('abort', () => resume()))
+  }
+  await feed.add(one, 0)
+  await append()
+  for (let i = 0; i < 3; i++) await appendOwn()
+  await until('all to be handled', () => one.seen.length === 4)
+  t.same(one.seen, upTo(4))
+})
+
 test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {
   const { feed, appendOwn, failures } = await open(t)
   const seen: number[] = []
