@@ -14,7 +14,8 @@ import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { FeedHub } from './feed.ts'
 import { forEachRun } from './fleet.ts'
 import type { HubOptions } from './options.ts'
-import { LiveOrganization, loadOrganization } from './organization.ts'
+import { LiveOrganization } from './organization.ts'
+import { loadOrganization } from './load-organization.ts'
 import type { Subscription, Viewer } from './subscription.ts'
 
 /** Interval of looks at changes while there are any. A client's own interval is a multiple of it at best. */

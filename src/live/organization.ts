@@ -1,12 +1,9 @@
-import { locationStream } from '../features/locations/events.ts'
-import { breathe } from '../kernel/breath.ts'
 import { Audience } from './audience.ts'
 import { AwaitedFacts } from './awaited-facts.ts'
 import type { EventVector } from './cursor.ts'
 import { RecentLiveEvents } from './recent-live-events.ts'
 import type { TrackerFacts } from '../features/trackers/views.ts'
-import { applyEntry, Fleet } from './fleet.ts'
-import type { Wrote } from '../kit/http/route.ts'
+import { Fleet } from './fleet.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { HubOptions } from './options.ts'
 import type { Snapshot, Subscription } from './subscription.ts'
@@ -193,42 +190,4 @@ export class LiveOrganization {
     const sight = this.fleet.sightOf(event.trackerId) ?? { hubIds: [] }
     return subscription.concerns(event.trackerId, sight, event.channel === 'trip')
   }
-}
-
-/**
- * Fills the fleet of an organization that gets its first viewer. `handled`: the revision of each partition through
- * which entries passed before; later ones reach the organization by themselves. Earlier state is put together apart
- * from them: a deletion in it must not forget a tracker that was made again since. `trackersWrote`: known writes of
- * trackers that may not be stored yet.
- */
-export const loadOrganization = async (
-  { sources, log, ages }: HubOptions,
-  organizationId: string,
-  organization: LiveOrganization,
-  handled: readonly number[],
-  trackersWrote: Wrote | undefined,
-): Promise<void> => {
-  const { fleet, deletedWhileLoading } = organization
-  for await (const { trackerId, facts } of await sources.trackers(organizationId, trackersWrote))
-    fleet.knowUnlessKnown(trackerId, facts)
-  const before = new Fleet(ages, () => false)
-  const { points, keptUpTo } = await sources.latestPoints(organizationId)
-  for await (const point of points) before.move(point)
-  // Rows are stored about once a second: entries in between are in the log.
-  for (let partition = 0; partition < handled.length; partition++) {
-    for (let revision = (keptUpTo[partition] ?? -1) + 1; revision <= handled[partition]; revision++) {
-      await breathe()
-      const [event] = await log.read(locationStream(partition), revision, 1)
-      if (event === undefined) break
-      if (event.revision <= handled[partition]) applyEntry(organizationId, before, sources.decode(event, partition))
-      revision = event.revision
-    }
-  }
-  for (let slot = 0; slot < before.size; slot++) {
-    await breathe()
-    const point = before.pointAt(slot)
-    if (point !== undefined && !deletedWhileLoading.has(point.trackerId)) fleet.move(point)
-  }
-  deletedWhileLoading.clear()
-  organization.isLoaded = true
 }

@@ -4,7 +4,7 @@ import { locationStream, type LocationEntry } from '../../src/features/locations
 import type { LatestPoint } from '../../src/features/locations/views.ts'
 import { applyEntry } from '../../src/live/fleet.ts'
 import type { HubOptions } from '../../src/live/options.ts'
-import { loadOrganization } from '../../src/live/organization.ts'
+import { loadOrganization } from '../../src/live/load-organization.ts'
 import { LiveOrganization } from '../../src/live/organization.ts'
 import { batchOf } from '../support/batches.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -100,6 +100,8 @@ test('a fleet is what the rows, the log after them and what comes meanwhile make
     'a point that the rows lack is in the log',
   )
   t.equal(await load({ logged: [point(5)] }), 5, 'before the first commit of all everything is in the log')
+  const many = Array.from({ length: 200 }, (_, n) => point(n))
+  t.equal(await load({ rows: [row(10)], logged: many, kept: 10 }), 199, 'or further on in it')
   t.equal(await load({ rows: [row(5)], logged: [point(5)], kept: 0, meanwhile: [point(7)] }), 7)
   t.equal(await load({ rows: [row(5)], logged: [point(5)], kept: 0, meanwhile: [deletion] }), undefined)
 })

@@ -50,7 +50,7 @@ export interface RedisOptions {
   deadlineMs?: number
 }
 
-const SCAN_ROWS = 200
+const SCAN_ROWS = 500
 
 /** Tables on a Redis 7 server, cluster, or master behind sentinels. @throws Failure engine_down; Error for a URL or a server that is not fit */
 export const openRedisTables = async ({ url, deadlineMs = 5_000 }: RedisOptions): Promise<TableStore> => {
