@@ -218,6 +218,7 @@ const startPaced = (lines: Line[], framesPerSecond: number): (() => void) => {
   return () => clearInterval(timer)
 }
 
+/** Resolves when each viewer has its snapshot: points come to dashboards that are open. */
 const openViewers = async (plan: LoadPlan, onMessage: (text: string) => void): Promise<RawSocket[]> => {
   if (plan.viewers === undefined) return []
   const { count, intervalMs, token, viewportShare } = plan.viewers
@@ -228,8 +229,11 @@ const openViewers = async (plan: LoadPlan, onMessage: (text: string) => void): P
       const x = west + (east - west) * (1 - side) * ((i * 0.618034) % 1)
       const y = south + (north - south) * (1 - side) * ((i * 0.414214) % 1)
       const bbox = [x, y, x + (east - west) * side, y + (north - south) * side]
+      let isOpen = (): void => {}
+      const opened = new Promise<void>((resume) => (isOpen = resume))
       const onText = (text: string): void => {
         if (text.startsWith('{"type":"positions"')) onMessage(text)
+        else if (text.startsWith('{"type":"snapshot"') && !text.includes('"more":true')) isOpen()
       }
       const socket = await RawSocket.open(plan.port, '/api/v3/live', token, onText)
       socket.write(
@@ -239,6 +243,7 @@ const openViewers = async (plan: LoadPlan, onMessage: (text: string) => void): P
           ),
         ),
       )
+      await opened
       return socket
     }),
   )
