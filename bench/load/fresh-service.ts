@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { ask, call, signUp, startService, type Service } from '../../test/support/service.ts'
 import { fenceCollection, type Fleet } from './frames.ts'
@@ -24,18 +25,20 @@ export const textOption = (name: string): string | undefined => {
 /** The number after `--name` on the command line. */
 export const option = (name: string, fallback: number): number => Number(textOption(name) ?? fallback)
 
-/** Sends points from a process of its own until the plan has ended. */
-export const generate = async (plan: LoadPlan): Promise<LoadResult> => {
+/** Sends points from a process of its own until the plan has ended. `onBegun` is called with the first frame. */
+export const generate = async (plan: LoadPlan, onBegun = (): void => undefined): Promise<LoadResult> => {
   const child = spawn(
     process.execPath,
     [fileURLToPath(new URL('./generator.js', import.meta.url)), JSON.stringify(plan)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
-  let text = ''
-  child.stdout.on('data', (chunk) => (text += chunk))
-  const code = await new Promise<number | null>((done) => child.once('exit', done))
+  const lines: string[] = []
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (lines.push(line) === 1) onBegun()
+  })
+  const code = await new Promise<number | null>((done) => child.once('close', done))
   if (code !== 0) throw new Error(`the generator ended with ${code}`)
-  return JSON.parse(text) as LoadResult
+  return JSON.parse(lines[1]) as LoadResult
 }
 
 /** Servers on a busy machine may take longer for so many unknown trackers than the service waits. */

@@ -1,3 +1,4 @@
+import { defer } from '../../src/kit/consumers/deferred.ts'
 import { lapFrames, setTime, type Fleet, type FrameTemplate } from './frames.ts'
 import { Delivered, type DeliveredFigures } from './delivered.ts'
 import { cpuSecondsOf } from './process-figures.ts'
@@ -19,6 +20,8 @@ export interface LoadPlan {
   named: boolean
   warmupMs: number
   measureMs: number
+  /** Acknowledged points with which it ends before that time. */
+  pointsMax?: number
   /** Points a second over all connections; absent: as fast as acknowledgements come. */
   pointsPerSecond?: number
   /** Subscribers that look at a part of the fleet each, and the token they use. */
@@ -67,6 +70,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   let measuring = false
   let acknowledged = 0
   let points = 0
+  const { promise: acknowledgedAll, resolve: enough } = defer<void>()
   const onAck = (line: Line, seq: number): void => {
     const now = performance.now()
     while (line.acknowledged < seq) {
@@ -77,6 +81,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
       acknowledged += plan.framePoints
       ackMs.add(now - sentAt)
     }
+    if (points >= (plan.pointsMax ?? Number.POSITIVE_INFINITY)) enough()
     if (plan.pointsPerSecond === undefined) fill(line, plan.together)
   }
   const lines = await Promise.all(
@@ -85,6 +90,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const viewers = await openViewers(plan, (text) => {
     if (measuring) delivered.add(text)
   })
+  process.stdout.write('begun\n') // the next line is the result
   const startedMs = performance.now()
   const stop =
     plan.pointsPerSecond === undefined
@@ -95,7 +101,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const begun = performance.now()
   const cpuBefore = process.cpuUsage()
   const serviceBefore = plan.servicePid === undefined ? undefined : cpuSecondsOf(plan.servicePid)
-  await new Promise((resume) => setTimeout(resume, plan.measureMs))
+  await Promise.race([acknowledgedAll, new Promise((resume) => setTimeout(resume, plan.measureMs))])
   measuring = false
   const cpu = process.cpuUsage(cpuBefore)
   const seconds = (performance.now() - begun) / 1000

@@ -18,11 +18,13 @@ const points = option('points', 20_000_000)
 const rounds = option('rounds', 1)
 
 const REBUILT = ['latest-position', 'matcher', 'location-history'] as const
-const PART_MS = 10_000
 /** From the first frame to the fault. */
 const LOAD_MS = 15_000
+/** Senders go on so long after it. */
+const AFTER_MS = 1_000
+const HOUR_MS = 3_600_000
 
-const planOf = (service: Service, key: string, measureMs: number): LoadPlan => ({
+const planOf = (service: Service, key: string, ends: Pick<LoadPlan, 'measureMs' | 'pointsMax'>): LoadPlan => ({
   port: service.port,
   bearers: [key],
   connections: 20,
@@ -31,7 +33,7 @@ const planOf = (service: Service, key: string, measureMs: number): LoadPlan => (
   fleet: { ...FLEET, trackers },
   named: true,
   warmupMs: 0,
-  measureMs,
+  ...ends,
 })
 
 /** Age of the oldest entry that a consumer has not stored, s; those that have stored all are left out. */
@@ -44,7 +46,10 @@ const behind = async (service: Service): Promise<{ [consumer: string]: number }>
 }
 
 const restart = async (service: Service, data: string, key: string, rows: Rows): Promise<Service> => {
-  const load = generate(planOf(service, key, LOAD_MS + PART_MS)).catch(() => undefined)
+  let load: Promise<unknown> | undefined
+  await new Promise<void>((begun) => {
+    load = generate(planOf(service, key, { measureMs: LOAD_MS + AFTER_MS }), begun).catch(() => undefined)
+  })
   await new Promise((resume) => setTimeout(resume, LOAD_MS))
   rows['behind before the fault, s'] = await behind(service)
   await service.kill()
@@ -69,10 +74,9 @@ const main = async (): Promise<void> => {
   try {
     const rows: Rows = { machine: `${cpus().length} × ${cpus()[0].model}, Node ${process.version}`, fences, trackers }
     const { key } = await prepare(service, rows, fences, { ...FLEET, trackers })
-    let stored = 0
-    while (stored < points) stored += (await generate(planOf(service, key, PART_MS))).points
-    rows['points in the log'] = stored
     told(rows)
+    const sent = await generate(planOf(service, key, { measureMs: HOUR_MS, pointsMax: points }))
+    told({ 'points in the log': sent.points, 'sent in, s': round(sent.seconds) })
     for (let i = 0; i < rounds; i++) {
       const found: Rows = {}
       service = await restart(service, data, key, found)
@@ -84,7 +88,9 @@ const main = async (): Promise<void> => {
       const answer = await askControl(data, { command: 'rebuild', name: projection })
       if (answer?.ok !== true) throw new Error(`rebuild ${projection}: ${answer?.error}`)
       const seconds = (performance.now() - begun) / 1000
-      told({ [`rebuild ${projection}`]: { seconds: round(seconds), pointsPerSecond: Math.round(stored / seconds) } })
+      told({
+        [`rebuild ${projection}`]: { seconds: round(seconds), pointsPerSecond: Math.round(sent.points / seconds) },
+      })
     }
     await service.stop()
   } finally {
