@@ -2,6 +2,7 @@ import {
   besideOf,
   countDifferences,
   createBeside,
+  type DifferenceCounts,
   dropBeside,
   emptyBeside,
   insertBeside,
@@ -25,10 +26,15 @@ export interface HistoryDifferences {
 }
 
 const DIFFERENCES_MAX = 100
+/**
+ * Bytes of a part: 600,000 points. A comparison reads the keys of the whole table, whatever the size of the part, and
+ * keeps the part in memory.
+ */
+const PART_BYTES_MAX = 48 << 20
 
 /**
- * Compares a table of the history with rows rebuilt from the log, part by part, and inserts them again: missing rows
- * are there afterwards, and rows changed under their version are as in the log. Nothing is dropped.
+ * Compares a table of the history with rows rebuilt from the log, part by part, and inserts the parts that differ again:
+ * missing rows are there afterwards, and rows changed under their version are as in the log. Nothing is dropped.
  */
 export class HistoryComparison {
   readonly found: HistoryDifferences = { rows: 0, missing: 0, different: 0, differences: [] }
@@ -36,11 +42,15 @@ export class HistoryComparison {
   private readonly table: RebuiltTable
   /** Rows from before this time (ms since the epoch) have expired, or soon will: they are not compared. */
   private readonly since: number
+  private readonly partBytesMax: number
+  /** Bytes that were taken and not compared. */
+  private bytes = 0
 
-  constructor(history: HistoryStore, table: RebuiltTable, since: number) {
+  constructor(history: HistoryStore, table: RebuiltTable, since: number, partBytesMax = PART_BYTES_MAX) {
     this.history = history
     this.table = table
     this.since = since
+    this.partBytesMax = partBytesMax
   }
 
   async begin(): Promise<void> {
@@ -51,24 +61,30 @@ export class HistoryComparison {
 
   /** Takes one block; `token` must differ from every one before. */
   async take(block: Uint8Array, token: string): Promise<void> {
+    this.bytes += block.byteLength // before the block is given away
+    await this.history.insert(besideOf(this.table), block, token)
+    if (this.bytes >= this.partBytesMax) await this.compare()
+  }
+
+  async end(): Promise<void> {
+    if (this.bytes > 0) await this.compare()
+    for (const sql of dropBeside(this.table, this.history)) await this.history.command(sql)
+  }
+
+  private async compare(): Promise<void> {
     const { history, table, since, found } = this
-    await history.insert(besideOf(table), block, token)
     const counted = countDifferences(table, since)
-    const [{ rows, missing, different }] = await history.rows<{ rows: number; missing: number; different: number }>(
-      counted.sql,
-      counted.parameters,
-    )
+    const [{ rows, missing, different, older }] = await history.rows<DifferenceCounts>(counted.sql, counted.parameters)
     found.rows += rows
     found.missing += missing
     found.different += different
     if (missing + different > 0) await this.list()
-    if (table === POINTS) await history.command(markBeside())
-    await history.command(insertBeside(table))
+    if (missing + different + older > 0) {
+      if (table === POINTS) await history.command(markBeside())
+      await history.command(insertBeside(table))
+    }
     await history.command(emptyBeside(table, history))
-  }
-
-  async end(): Promise<void> {
-    for (const sql of dropBeside(this.table, this.history)) await this.history.command(sql)
+    this.bytes = 0
   }
 
   private async list(): Promise<void> {

@@ -95,9 +95,19 @@ export const emptyBeside = (table: RebuiltTable, layout: Spread): string =>
 /** Inserts every row beside into the table: rows of the same version are replaced, those of a higher one stay. */
 export const insertBeside = (table: RebuiltTable): string => `INSERT INTO ${table} SELECT * FROM ${besideOf(table)}`
 
-/** Number of rows beside, of those missing in the table, and of differing ones; a higher version does not differ. */
+export interface DifferenceCounts {
+  /** Rows beside from since then. */
+  rows: number
+  missing: number
+  /** Rows that differ; one of a higher version does not. */
+  different: number
+  /** Rows beside from before that time, which are not compared. */
+  older: number
+}
+
 export const countDifferences = (table: RebuiltTable, since: number): Statement => ({
-  sql: `SELECT count() AS rows, countIf(isMissing) AS missing, countIf(isDifferent) AS different FROM (${pairsOf(table)}) ${FINAL_SETTINGS}`,
+  sql: `SELECT count() AS rows, countIf(isMissing) AS missing, countIf(isDifferent) AS different,
+    (SELECT count() FROM ${besideOf(table)} WHERE NOT (${isSince(table)})) AS older FROM (${pairsOf(table)}) ${FINAL_SETTINGS}`,
   parameters: { since },
 })
 
@@ -110,9 +120,12 @@ export const listDifferences = (table: RebuiltTable, since: number, limit: numbe
 const FINAL_SETTINGS =
   'SETTINGS do_not_merge_across_partitions_select_final = 1, prefer_column_name_to_alias = 1, join_use_nulls = 0'
 
+const isSince = (table: RebuiltTable): string =>
+  `${COLUMNS[table].time} >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')`
+
 /** One row for each row beside. */
 const pairsOf = (table: RebuiltTable): string => {
-  const { key, columns, isThere, isDifferent, time } = COLUMNS[table]
+  const { key, columns, isThere, isDifferent } = COLUMNS[table]
   const keys = key.join(', ')
   const read = [...key, ...columns].join(', ')
   return `SELECT toString(told.organizationId) AS scope, concat(${key
@@ -120,6 +133,6 @@ const pairsOf = (table: RebuiltTable): string => {
     .map((column) => `toString(told.${column})`)
     .join(", '.', ")}) AS id,
     NOT (${isThere}) AS isMissing, (${isThere}) AND (${isDifferent}) AS isDifferent
-    FROM (SELECT ${read} FROM ${besideOf(table)} FINAL WHERE ${time} >= fromUnixTimestamp64Milli({since:Int64}, 'UTC')) AS told
+    FROM (SELECT ${read} FROM ${besideOf(table)} FINAL WHERE ${isSince(table)}) AS told
     LEFT JOIN (SELECT ${read} FROM ${table} FINAL WHERE (${keys}) IN (SELECT ${keys} FROM ${besideOf(table)})) AS live USING (${keys})`
 }
