@@ -25,8 +25,8 @@ export interface Owned {
 /** Decides which process runs which part. Checkpoints have fences too: a process that lost one stores nothing. */
 export interface Owners {
   /**
-   * Joins in running these parts. Resolves when each is taken, or another process's; beside other processes it does not
-   * wait for slow ones. `leave` ends it.
+   * Joins in running these parts. Resolves when each is taken, or another process's; slow ones may be taken later.
+   * `leave` ends it.
    */
   join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }>
   /** Starts to leave everything at once, if another process can take it; `leave` waits for its end. */
@@ -39,7 +39,7 @@ export interface Owners {
 export class SoleOwner implements Owners {
   private readonly clock: Clock
   private readonly logger: Logger
-  private readonly joined = new Map<string, { owned: Owned; end: AbortController }>()
+  private readonly joined = new Map<string, { owned: Owned; end: AbortController; taken: Promise<void> }>()
 
   constructor({ clock, logger }: { clock: Clock; logger: Logger }) {
     this.clock = clock
@@ -48,13 +48,17 @@ export class SoleOwner implements Owners {
 
   async join(all: readonly Owned[]): Promise<{ leave(): Promise<void> }> {
     const end = new AbortController()
-    for (const owned of all) this.joined.set(owned.name, { owned, end })
-    await Promise.all(all.map((owned) => owned.take(isOurs)))
+    const own = all.map((owned) => {
+      const taken = owned.isSlow === true ? this.takeUntilDone(owned, end.signal) : owned.take(isOurs)
+      return { owned, end, taken }
+    })
+    for (const one of own) this.joined.set(one.owned.name, one)
+    await Promise.all(own.filter(({ owned }) => owned.isSlow !== true).map(({ taken }) => taken))
     return {
       leave: async () => {
         for (const { name } of all) this.joined.delete(name)
         end.abort()
-        await Promise.all(all.map((owned) => owned.leave()))
+        await Promise.all(own.map(({ owned, taken }) => taken.then(() => owned.leave())))
       },
     }
   }
@@ -65,15 +69,15 @@ export class SoleOwner implements Owners {
 
   async borrow<Result>(names: readonly string[], run: () => Promise<Result>): Promise<Result> {
     const borrowed = names.map((name) => this.joined.get(name)).filter((one) => one !== undefined)
-    await Promise.all(borrowed.map(({ owned }) => owned.leave()))
+    await Promise.all(borrowed.map(({ owned, taken }) => taken.then(() => owned.leave())))
     try {
       return await run()
     } finally {
-      await Promise.all(borrowed.map(({ owned, end }) => this.takeAgain(owned, end.signal)))
+      await Promise.all(borrowed.map(({ owned, end }) => this.takeUntilDone(owned, end.signal)))
     }
   }
 
-  private takeAgain(owned: Owned, signal: AbortSignal): Promise<void> {
+  private takeUntilDone(owned: Owned, signal: AbortSignal): Promise<void> {
     const onFailure = (error: unknown): void =>
       this.logger.error('a consumer could not be taken', { consumer: owned.name, error: String(error) })
     return untilDone(() => owned.take(isOurs), { clock: this.clock, signal, onFailure })
