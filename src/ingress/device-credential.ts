@@ -20,7 +20,7 @@ export const deviceCredential = async (
     (isBasic(authorization) ? passwordOf(authorization) : exchange.bearer) ||
     query.get('key') ||
     keyNamed(query) ||
-    (isForm(exchange) ? await keyInForm(exchange, reader) : undefined) ||
+    (await keyInForm(exchange, reader)) ||
     pathKey
   )
 }
@@ -36,11 +36,11 @@ const passwordOf = (authorization: string): string => {
 const keyNamed = (parameters: URLSearchParams): string | undefined =>
   ['id', 'deviceid'].map((name) => parameters.get(name) ?? '').find((value) => DEVICE_KEY.test(value))
 
-const isForm = ({ headers }: Exchange): boolean =>
-  /^application\/x-www-form-urlencoded\b/i.test(headers.get('content-type') ?? '')
-
+/** Clients of forms often send no content type, or another one: what is no JSON may be a form. */
 const keyInForm = async ({ declaredBytes }: Exchange, reader?: BodyReader): Promise<string | undefined> => {
   if (reader === undefined || declaredBytes === undefined || declaredBytes > FORM_BYTES_MAX) return undefined
-  const parameters = new URLSearchParams((await reader.bytes()).toString())
+  const body = await reader.bytes()
+  if (/^\s*[{[]/.test(body.toString('latin1', 0, 64))) return undefined
+  const parameters = new URLSearchParams(body.toString())
   return parameters.get('key') || keyNamed(parameters)
 }
