@@ -9,6 +9,11 @@ import { until } from '../../support/service.ts'
 const REFUSED = { error: 'invalid_credentials', code: undefined }
 const NOW_S = (): number => Math.floor(Date.now() / 1_000)
 
+const laterBy = (ms: number): (() => number) => {
+  const { now } = Date
+  return () => now.call(Date) + ms
+}
+
 const hmac =
   (secret: string | Buffer, hash = 'sha256') =>
   (text: string): string =>
@@ -94,6 +99,28 @@ test('a key is chosen by its id, its kind and its use; a symmetric one in the se
   told.keys = [jwk, kept('encrypts', { use: 'enc' }), kept('signs', { key_ops: ['sign'] })]
   for (const kid of ['encrypts', 'signs'])
     t.match(await attempt({ head: { kid }, sign: rsa(other.privateKey) }), REFUSED, `a key that ${kid}`)
+})
+
+test('keys that the provider changes are fetched when an unknown one signs, a minute after the last ones', async (t) => {
+  const liar = await openLiar(t, ADA)
+  const { told, asked, jwk } = liar
+  const { attempt } = await withLiar(t, liar)
+  const next = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  const byNext: Lie = { head: { kid: 'next' }, sign: rsa(next.privateKey) }
+  const fetched = (): number => asked.filter((path) => path === '/jwks').length
+  t.match(await attempt({}), { code: /.+/ }, 'the first key')
+  told.keys = [{ ...next.publicKey.export({ format: 'jwk' }), kid: 'next', alg: 'RS256', use: 'sig' }]
+  t.match(await attempt(byNext), REFUSED, 'nobody makes the service fetch again and again')
+  t.equal(fetched(), 1)
+  t.intercept(Date, 'now', { value: laterBy(61_000) })
+  t.match(await attempt(byNext), { code: /.+/ }, 'the next one')
+  t.match(await attempt({}), REFUSED, 'the first one has gone')
+  t.equal(fetched(), 2)
+  told.keys = [jwk]
+  t.intercept(Date, 'now', { value: laterBy(300_000) })
+  t.match(await attempt(byNext), REFUSED, 'a key that has gone serves for five minutes more, and no longer')
+  t.match(await attempt({}), { code: /.+/ }, 'and the first is back')
+  t.equal(asked.filter((path) => path.endsWith('openid-configuration')).length, 1)
 })
 
 test('what a header asks to be understood is refused, and no address in it is ever called', async (t) => {
