@@ -4,6 +4,7 @@ import type { JsonSchema } from '../kernel/json.ts'
 import type { Answer, AnswerHeader, Method, Route } from '../kit/http/route.ts'
 import type { WebhookDocument } from '../kit/http/webhook-document.ts'
 import { accessText, securityOf } from './access-text.ts'
+import { errorSchema } from './error-schema.ts'
 import { exampleOf } from './example.ts'
 import { NamedSchemas } from './named-schemas.ts'
 import type { ApiInfo } from './options.ts'
@@ -174,42 +175,6 @@ const errorStatusesOf = (route: Route, method: Method): number[] => {
   if (route.body !== undefined || route.rawBody !== undefined) statuses.push(413, 415)
   if (method === 'POST' && route.idempotent !== false) statuses.push(422)
   return statuses.sort()
-}
-
-const errorSchema: JsonSchema = {
-  type: 'object',
-  properties: {
-    status: { const: false },
-    message: { type: 'string', description: 'One sentence a person can act on.' },
-    code: { type: 'string', enum: Object.keys(ERRORS) },
-    errors: {
-      type: 'array',
-      description: 'The faults of a body or query.',
-      items: {
-        title: 'FieldError',
-        type: 'object',
-        properties: {
-          path: { type: 'string', description: 'A JSON pointer.' },
-          message: { type: 'string', description: 'What was expected there.' },
-        },
-        required: ['path', 'message'],
-      },
-    },
-    fields: { type: 'array', items: { type: 'string' }, description: 'Of a 403: the fields that are restricted.' },
-    permissions: { type: 'array', items: { type: 'string' }, description: 'Of a 403: what the giver lacks.' },
-    version: {
-      type: 'integer',
-      description: 'Of a 409 for a stale version, or a move that does not hold: the current one.',
-    },
-    limit: { type: 'integer', description: 'Of `quota`: how many there may be.' },
-    used: { type: 'integer', description: 'Of `quota`: how many there are.' },
-    data: {
-      type: 'object',
-      additionalProperties: true,
-      description: 'Of a 409 for a move of a task: the task as it is.',
-    },
-  },
-  required: ['status', 'message', 'code'],
 }
 
 const errorResponses = (): Json => {
