@@ -1,7 +1,9 @@
 // Bundles the compiled service into dist/bundle, which dist/src/main.js runs: a start loads 50 files of ours in place of 900.
 // Packages stay outside. docs/decisions/0026-a-start-loads-a-bundle.md gives the reasons. Does nothing when its inputs are unchanged.
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { currentBundle } from '../dist/src/bundle.js'
 
@@ -13,6 +15,9 @@ const SELF = 'scripts/build-bundle.mjs'
 const WORKER = /new Worker\(new URL\('\.\/([\w-]+\.js)', import\.meta\.url\)/g
 const WORKER_OR_URL = new RegExp(`${WORKER.source}|import\\.meta\\.url`, 'g')
 const UNKNOWN = /new Worker\(|import\.meta(?!\.url)|new URL\('\.\/[^']*', import\.meta/
+
+const REQUIRED = 'required'
+const REQUIRE = `import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);`
 
 const posix = (path) => path.replaceAll(sep, '/')
 
@@ -50,10 +55,39 @@ const relocated = (file, text) => {
 const places = {
   name: 'places',
   setup({ onLoad }) {
-    onLoad({ filter: /\.js$/ }, ({ path }) => {
+    onLoad({ filter: /\.js$/, namespace: 'file' }, ({ path }) => {
       const text = readFileSync(path, 'utf8')
       return { contents: relocated(posix(relative('.', path)), text), loader: 'js' }
     })
+  },
+}
+
+const { resolve } = createRequire(import.meta.url)
+
+/** What the nearest package.json above a file says. */
+const typeOf = (file) => {
+  const description = join(dirname(file), 'package.json')
+  return existsSync(description) ? JSON.parse(readFileSync(description, 'utf8')).type : typeOf(dirname(file))
+}
+
+/** Whether a require loads the same file of a package as an import, and that is CommonJS. */
+const isCommonJs = (name) => {
+  const file = fileURLToPath(import.meta.resolve(name))
+  return file.endsWith('.js') && typeOf(file) !== 'module' && resolve(name) === file
+}
+
+/** An import of CommonJS parses each file a second time, for the names it exports, and takes Node twice as long. */
+const required = {
+  name: 'required',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^[^./]/ }, ({ path, kind }) => {
+      if (kind === 'entry-point') return undefined
+      const isRequired = kind === 'import-statement' && !path.startsWith('node:') && isCommonJs(path)
+      return isRequired ? { path, namespace: REQUIRED } : { path, external: true }
+    })
+    onLoad({ filter: /.*/, namespace: REQUIRED }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)})`,
+    }))
   },
 }
 
@@ -75,9 +109,10 @@ const bundle = async (folder) => {
     sourcesContent: false,
     metafile: true,
     logLevel: 'warning',
-    plugins: [places],
+    banner: { js: REQUIRE },
+    plugins: [places, required],
   })
-  const inputs = [...Object.keys(metafile.inputs), SELF]
+  const inputs = [...Object.keys(metafile.inputs).filter((name) => !name.startsWith(`${REQUIRED}:`)), SELF]
   const listed = inputs.map((file) => [posix(relative(COMPILED, file)), states.get(file)])
   writeFileSync(join(folder, 'inputs.json'), JSON.stringify(Object.fromEntries(listed)))
   return inputs.length

@@ -77,3 +77,18 @@ test('a package holds the bundle, a file for each worker, and what the service r
   const read = ['src/web/account.html', 'src/features/tiles/base.pmtiles', 'demo/fleet-warsaw.csv.gz', 'package.json']
   for (const file of [...named, ...read, 'dist/bundle/cli-command-line.js']) t.ok(files.includes(file), file)
 })
+
+test('packages of CommonJS are required, and those of modules imported', (t) => {
+  const files = readdirSync('dist/bundle').filter((name) => name.endsWith('.js'))
+  const text = files.map((name) => readFileSync(join('dist/bundle', name), 'utf8')).join('\n')
+  for (const name of ['ajv/dist/2020.js', 'fast-jwt', 'pino', 'undici']) {
+    t.ok(text.includes(`__require("${name}")`), name)
+    t.notOk(text.includes(`from "${name}"`), name)
+  }
+  // They have another file for those who require them, or none.
+  for (const name of ['lmdb', 'mustache', 're2js', 'uuid']) {
+    t.ok(text.includes(`from "${name}"`), name)
+    t.notOk(text.includes(`__require("${name}")`), name)
+  }
+  t.end()
+})

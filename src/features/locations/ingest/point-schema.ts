@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { JsonSchema } from '../../../kernel/json.ts'
-import { fieldError, OWN_SCHEMAS } from '../../../kit/http/validate.ts'
+import { fieldError, OWN_SCHEMAS, whenNeeded } from '../../../kit/http/validate.ts'
 
 /** Metres, and metres per second, that fit a column of hundredths in 32 bits. */
 export const HUNDREDTHS_MAX = 21_474_836
@@ -62,13 +62,13 @@ const ajv = new Ajv2020(OWN_SCHEMAS)
 /** Whether all points of a list are valid, in one pass. */
 export const arePoints = ajv.compile<PointInput[]>({ type: 'array', items: pointSchema })
 
-const isPoint = ajv.compile<PointInput>(pointSchema)
+const errorsOf = whenNeeded(ajv, pointSchema)
 
 /** Description of one point's fault; undefined if there is none. */
 export const faultOf = (point: unknown): string | undefined => {
-  if (isPoint(point)) return undefined
-  const error = isPoint.errors?.[0]
-  if (error === undefined) return 'is not a point'
-  const { path, message } = fieldError(error)
+  const errors = errorsOf(point)
+  if (errors === undefined) return undefined
+  if (errors[0] === undefined) return 'is not a point'
+  const { path, message } = fieldError(errors[0])
   return `${path || 'the point'} ${message}`
 }
