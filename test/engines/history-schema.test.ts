@@ -99,6 +99,19 @@ test('the history of another version is refused; retention is what is asked for 
   )
 })
 
+test('a start on a history that is as it should be asks a few questions and changes nothing', async (t) => {
+  const history = await open(t)
+  await openSchema(history, RETENTION)
+  const asked: string[] = []
+  const rows: HistoryStore['rows'] = (sql, parameters) => {
+    asked.push(sql)
+    return history.rows(sql, parameters)
+  }
+  const command: HistoryStore['command'] = async (sql) => void t.fail(sql)
+  await openSchema(Object.create(history, { rows: { value: rows }, command: { value: command } }), RETENTION)
+  t.equal(asked.length, 6, asked.join('\n'))
+})
+
 test('a server that refuses the schema is quoted', async (t) => {
   const history = await open(t)
   const words =

@@ -77,12 +77,14 @@ const makeSteps = async (store: HistoryStore, layout: Layout): Promise<void> => 
 
 const keep = async (store: HistoryStore, layout: Layout, retention: Retention): Promise<void> => {
   const steps = STEP_TABLES.map((name) => ({ name, time: 'at', days: ({ days }: Retention) => days }))
-  for (const { name, time, days } of [...TABLES, ...steps]) {
-    const [found] = await store.rows<{ sql: string }>(
-      'SELECT create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
-      { name: localOf(name, layout) },
-    )
-    if (found?.sql.includes(`toIntervalDay(${days(retention)})`)) continue
+  const expiring = [...TABLES, ...steps]
+  const found = await store.rows<{ name: string; sql: string }>(
+    'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name IN {names:Array(String)}',
+    { names: expiring.map(({ name }) => localOf(name, layout)) },
+  )
+  const definitions = new Map(found.map(({ name, sql }) => [name, sql]))
+  for (const { name, time, days } of expiring) {
+    if (definitions.get(localOf(name, layout))?.includes(`toIntervalDay(${days(retention)})`)) continue
     // Existing parts keep their rows until their own merges: nothing is rewritten at the start.
     const timeToKeep = timeToLive(time, days(retention))
     await store.command(
