@@ -127,14 +127,14 @@ export class FedConsumer<Entry> implements TurnTaker {
     this.running = forever(run, { clock: systemClock, signal: this.abort.signal, onFailure })
   }
 
-  /** Whether an entry is the very next one for the consumer, and there is room for it. */
+  /**
+   * Whether there is room for an entry that follows those in the inbox. The first may be one beyond what is under way:
+   * the log is read up to it, or a consumer once behind would read all by itself for as long as entries come.
+   */
   takes(revision: number): boolean {
     const { inbox, inboxWeight, underWay } = this
-    return (
-      (inbox.length > 0 ? inbox[inbox.length - 1].revision : underWay) + 1 === revision &&
-      inbox.length < INBOX_MAX &&
-      inboxWeight < INBOX_WEIGHT_MAX
-    )
+    const isNext = inbox.length > 0 ? revision === inbox[inbox.length - 1].revision + 1 : revision > underWay
+    return isNext && inbox.length < INBOX_MAX && inboxWeight < INBOX_WEIGHT_MAX
   }
 
   offer(waiting: Waiting<Entry>): void {
@@ -242,8 +242,9 @@ export class FedConsumer<Entry> implements TurnTaker {
 
   private async catchUp(): Promise<void> {
     const { log, streamOf, decode } = this.options
-    const events = await log.read(streamOf(this.partition), this.at + 1, PAGE_EVENTS)
-    if (events.length === 0) this.at = this.head // all of it is truncated
+    const missing = (this.inbox[0]?.revision ?? Infinity) - 1 - this.at
+    const events = await log.read(streamOf(this.partition), this.at + 1, Math.min(missing, PAGE_EVENTS))
+    if (events.length === 0) this.at = Math.min(this.head, this.at + missing) // all of it is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
     const { consumer, partition } = this
     const waiting = events.map((event) => ({ ...event, entry: decode(event, partition), weight: 1 }))

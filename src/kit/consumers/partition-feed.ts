@@ -17,7 +17,9 @@ const QUIET_MS = 1_000
 const LEAVE_MS = 2_000
 /** Own entries that wait for the ones before them, of another process, in number and in time; afterwards all are read. */
 const HELD_MAX = 64
-const HELD_MS = 250
+const HELD_MS = 1_000
+/** Bytes of the log that weigh as much as one point. */
+const BYTES_PER_WEIGHT = 32
 
 /**
  * One reader for each partition's stream and process feeds all its consumers. Entries just appended by this process are
@@ -187,10 +189,9 @@ class FedPartition<Entry> {
     this.holding = undefined
   }
 
-  /** The log was not followed in time: consumers read the held entries and the ones before by themselves. */
+  /** The log was not followed in time: consumers read what comes before the held entries by themselves. */
   private readHeld(): void {
-    const last = [...this.held.values()].at(-1)
-    if (last !== undefined) this.noteHead(last.revision, last.loggedAt)
+    for (const waiting of this.held.values()) this.give(waiting)
     this.giveHeld()
   }
 
@@ -268,7 +269,8 @@ class FedPartition<Entry> {
   /** Undefined for an event that cannot be decoded: its consumers read it by themselves, and fail there. */
   private decoded(event: RecordedEvent): Waiting<Entry> | undefined {
     try {
-      return { ...event, entry: this.options.decode(event, this.partition), weight: 1 }
+      const weight = Math.ceil(event.data.byteLength / BYTES_PER_WEIGHT)
+      return { ...event, entry: this.options.decode(event, this.partition), weight }
     } catch (error) {
       this.options.logger.error('an event cannot be decoded', { stream: event.stream, error: String(error) })
       return undefined

@@ -172,6 +172,30 @@ test('a partition that another process appends to as well goes on being followed
   t.same(following, { begun: 1, ended: 0 })
 })
 
+test('a consumer that is behind reads what it missed, and is given what comes meanwhile', async (t) => {
+  const { log, feed, append } = await open(t)
+  for (let i = 0; i < 100; i++) await append()
+  const gate = defer()
+  const slow = collector('slow', -1, () => (slow.seen.length === 1 ? gate.promise : undefined))
+  let read = 0
+  const readOf = log.read.bind(log)
+  log.read = async (...question) => {
+    const events = await readOf(...question)
+    read += events.length
+    return events
+  }
+  await feed.add(slow, 0)
+  const quick = collector('quick', 99)
+  await feed.add(quick, 0)
+  await until('the slow one to begin', () => slow.seen.length === 1)
+  for (let i = 0; i < 100; i++) await append() // of another process
+  await until('the quick one to be given all', () => quick.seen.length === 100)
+  gate.resolve()
+  await until('all to be handled', () => slow.seen.length === 200)
+  t.same(slow.seen, upTo(200))
+  t.equal(read, 101, 'the last one when it came, and those that it missed')
+})
+
 test('own entries wait for those of another process before them: nothing is read for each consumer', async (t) => {
   const { log, feed, append, appendOwn, decodedCount } = await open(t)
   const consumers = [collector('one'), collector('two')]
