@@ -3,7 +3,6 @@ import type { Checkpoint } from '../engines/table-store.ts'
 import { locationStream } from '../features/locations/events.ts'
 import { breathe } from '../kernel/breath.ts'
 import type { RecordedEvent } from '../kernel/event.ts'
-
 import type { Wrote } from '../kit/http/route.ts'
 import { applyEntry, Fleet } from './fleet.ts'
 import type { HubOptions } from './options.ts'

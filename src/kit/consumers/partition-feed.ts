@@ -15,7 +15,7 @@ const ECHOES_LOST = 8
 const QUIET_MS = 1_000
 /** Longest wait for a running handler when its partition goes. */
 const LEAVE_MS = 2_000
-/** Own entries that wait for the ones before them, of another process, in number and in time; afterwards all are read. */
+/** Own entries that wait for the ones before them, of another process, in number and in time; afterwards those are read. */
 const HELD_MAX = 64
 const HELD_MS = 1_000
 /** Bytes of the log that weigh as much as one point. */
@@ -23,8 +23,8 @@ const BYTES_PER_WEIGHT = 32
 
 /**
  * One reader for each partition's stream and process feeds all its consumers. Entries just appended by this process are
- * offered to consumers that are caught up without being read or decoded again, but only when the revision is the very
- * next one; other consumers read the log from their position. Partitions come and go while it runs.
+ * given to them, in the order of the log, without being read or decoded again. A consumer that is behind reads the log
+ * from its position up to what it has been given meanwhile. Partitions come and go while it runs.
  */
 export class PartitionFeed<Entry> {
   private readonly partitions = new Map<number, FedPartition<Entry>>()
@@ -85,7 +85,7 @@ export class PartitionFeed<Entry> {
     await known.close()
   }
 
-  /** Offers an entry that this process has just appended. `weight` is the cost of keeping it, in points or the like. */
+  /** Gives an entry that this process has just appended. `weight` is the cost of keeping it, in points or the like. */
   offer(partition: number, revision: number, loggedAt: number, entry: Entry, weight = 1): void {
     this.partitions.get(partition)?.offer({ revision, loggedAt, entry, weight })
   }
