@@ -66,7 +66,11 @@ test('apps over HTTP: each protocol, each place of the key, each answer', { time
         t.equal(sent.status, 200, `${name} of a form, ${type}`)
       }
     }
-    t.match(await send(service, `/owntracks/${key}`, { body: { ...location(94), tst, tid: '&key=none&' } }), ok, 'no form')
+    t.match(
+      await send(service, `/owntracks/${key}`, { body: { ...location(94), tst, tid: '&key=none&' } }),
+      ok,
+      'no form',
+    )
     await stored(7)
     const wrong = `${key.slice(0, -4)}AAAA`
     for (const path of ['/owntracks', `/owntracks/${wrong}`, `/owntracks/nothing`, `/owntracks?key=${wrong}`])
