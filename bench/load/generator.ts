@@ -70,7 +70,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   let measuring = false
   let acknowledged = 0
   let points = 0
-  const { promise: acknowledgedAll, resolve: enough } = defer<void>()
+  const { promise: acknowledgedAll, resolve: enough } = defer()
   const onAck = (line: Line, seq: number): void => {
     const now = performance.now()
     while (line.acknowledged < seq) {
@@ -235,11 +235,10 @@ const openViewers = async (plan: LoadPlan, onMessage: (text: string) => void): P
       const x = west + (east - west) * (1 - side) * ((i * 0.618034) % 1)
       const y = south + (north - south) * (1 - side) * ((i * 0.414214) % 1)
       const bbox = [x, y, x + (east - west) * side, y + (north - south) * side]
-      let isOpen = (): void => {}
-      const opened = new Promise<void>((resume) => (isOpen = resume))
+      const opened = defer()
       const onText = (text: string): void => {
         if (text.startsWith('{"type":"positions"')) onMessage(text)
-        else if (text.startsWith('{"type":"snapshot"') && !text.includes('"more":true')) isOpen()
+        else if (text.startsWith('{"type":"snapshot"') && !text.includes('"more":true')) opened.resolve()
       }
       const socket = await RawSocket.open(plan.port, '/api/v3/live', token, onText)
       socket.write(
@@ -249,7 +248,7 @@ const openViewers = async (plan: LoadPlan, onMessage: (text: string) => void): P
           ),
         ),
       )
-      await opened
+      await opened.promise
       return socket
     }),
   )

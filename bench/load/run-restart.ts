@@ -1,3 +1,4 @@
+import { defer } from '../../src/kit/consumers/deferred.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,14 +47,14 @@ const behind = async (service: Service): Promise<{ [consumer: string]: number }>
 }
 
 const restart = async (service: Service, data: string, key: string, rows: Rows): Promise<Service> => {
-  let load: Promise<unknown> | undefined
-  await new Promise<void>((begun) => {
-    load = generate(planOf(service, key, { measureMs: LOAD_MS + AFTER_MS }), begun).catch(() => undefined)
-  })
+  const loading = defer()
+  const load = generate(planOf(service, key, { measureMs: LOAD_MS + AFTER_MS }), loading.resolve)
+  await Promise.race([loading.promise, load])
+  const ended = load.catch(() => undefined) // the service is killed under it
   await new Promise((resume) => setTimeout(resume, LOAD_MS))
   rows['behind before the fault, s'] = await behind(service)
   await service.kill()
-  await load
+  await ended
   const begun = performance.now()
   const next = await startService(data, [], 0)
   rows['ready, s'] = round((performance.now() - begun) / 1000)

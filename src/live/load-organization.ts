@@ -1,15 +1,11 @@
-import type { EventLog } from '../engines/event-log.ts'
+import { eventsOf } from '../engines/event-log.ts'
 import type { Checkpoint } from '../engines/table-store.ts'
 import { locationStream } from '../features/locations/events.ts'
 import { breathe } from '../kernel/breath.ts'
-import type { RecordedEvent } from '../kernel/event.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { applyEntry, Fleet } from './fleet.ts'
 import type { HubOptions } from './options.ts'
 import type { LiveOrganization } from './organization.ts'
-
-/** Events of one read of a partition. */
-const PAGE_EVENTS = 64
 
 /**
  * Fills the fleet of an organization that gets its first viewer. `handled`: the revision of each partition through
@@ -40,8 +36,10 @@ export const loadOrganization = async (
   // Rows are stored about once a second: entries in between are in the log.
   await Promise.all(
     handled.map(async (last, partition) => {
-      for await (const event of entriesBetween(log, partition, keptUpTo[partition] ?? -1, last))
+      for await (const event of eventsOf(log, locationStream(partition), (keptUpTo[partition] ?? -1) + 1, last)) {
+        await breathe()
         applyEntry(organizationId, before, sources.decode(event, partition))
+      }
     }),
   )
   for (let slot = 0; slot < before.size; slot++) {
@@ -51,22 +49,4 @@ export const loadOrganization = async (
   }
   deletedWhileLoading.clear()
   organization.isLoaded = true
-}
-
-/** Entries of a partition after one revision, up to another. */
-async function* entriesBetween(
-  log: EventLog,
-  partition: number,
-  after: number,
-  last: number,
-): AsyncGenerator<RecordedEvent> {
-  while (after < last) {
-    const events = await log.read(locationStream(partition), after + 1, Math.min(last - after, PAGE_EVENTS))
-    if (events.length === 0) return
-    for (const event of events) {
-      await breathe()
-      after = event.revision
-      if (after <= last) yield event
-    }
-  }
 }
