@@ -99,6 +99,15 @@ const openBrowser = async (): Promise<Browser> => {
   return opened
 }
 
+/** What a page shows, on one line; empty if it no longer answers. */
+const textOf = async (page: Page): Promise<string> =>
+  JSON.stringify(
+    await page
+      .locator('body')
+      .ariaSnapshot({ timeout: 10_000 })
+      .catch(() => ''),
+  )
+
 /** A browser on the page of the service, nobody signed in. */
 export const openConsole = async (
   t: Test,
@@ -115,6 +124,9 @@ export const openConsole = async (
   if (!hasMap) await context.addInitScript(DENY_WEBGL)
   const page = await context.newPage()
   const complaints: string[] = []
+  t.teardown(async () => {
+    if (!t.passing()) console.error(`The page of "${t.name}": ${await textOf(page)}`, complaints)
+  })
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()) && !/GPU|GL Driver|swiftshader/i.test(message.text()))
       complaints.push(message.text())
