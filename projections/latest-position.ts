@@ -6,9 +6,11 @@ import {
   latestPositionCheckpoint,
   type LatestPositionRow,
 } from '../src/features/locations/views.ts'
+import { breathe } from '../src/kernel/breath.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { PartitionConsumer } from '../src/kit/consumers/partition-consumer.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
+import { severalAtOnce } from '../src/kit/commands/several-at-once.ts'
 import { CommitPace } from './commit-pace.ts'
 import { LatestPartition, type Tracker, trackersOf } from './latest-partition.ts'
 import { isIndexed, latestOf, latestPlace } from './latest-restore.ts'
@@ -26,6 +28,8 @@ export interface LatestPositionsOptions {
 
 /** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
+/** Partitions that commit beside each other: the answer to a commit waits for a turn of the event loop, long on a busy one. */
+const COMMITS_AT_ONCE = 16
 
 /**
  * Keeps the newest point of each tracker in memory and commits the rows that changed, with the checkpoint, about once a
@@ -109,9 +113,9 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   /** Resolves when everything handled so far is committed. @throws Failure engine_down */
   flush(): Promise<void> {
-    return this.inTurn(async () => {
-      for (const [partition, state] of this.partitions) await this.commit(partition, state)
-    })
+    return this.inTurn(() =>
+      severalAtOnce(this.partitions, COMMITS_AT_ONCE, ([partition, state]) => this.commit(partition, state)),
+    )
   }
 
   /** Resolves when everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
@@ -175,7 +179,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     const begunMs = this.options.clock.monotonic()
     this.pace.rows = [...this.partitions.values()].reduce((rows, { changedCount }) => rows + changedCount, 0)
     try {
-      for (const [partition, state] of this.partitions) await this.commit(partition, state)
+      await severalAtOnce(this.partitions, COMMITS_AT_ONCE, ([partition, state]) => this.commit(partition, state))
     } catch (error) {
       this.options.onFailure(error)
     }
@@ -208,6 +212,8 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     let stored = 0
     try {
       do {
+        const pause = breathe()
+        if (pause !== undefined) await pause
         const slots = changed.slice(stored, stored + ROWS_PER_COMMIT)
         const rows = slots.map((slot) => state.rowChangeOf(slot))
         const isLast = stored + slots.length === changed.length

@@ -372,6 +372,34 @@ test('what was stored when trackers were not kept beside their rows is begun ane
   t.equal((await latestCheckpoint(tables, PARTITIONS))[2], -1, 'nothing is truncated for it meanwhile')
 })
 
+test('partitions commit beside each other: the answer to each waits for a turn of the event loop', async (t) => {
+  const { tables, clock } = await open(t)
+  const all = defer()
+  let committing = 0
+  const held = Object.assign(Object.create(tables), {
+    commit: async (...args: Parameters<typeof tables.commit>) => {
+      if (++committing >= 2 * PARTITIONS) all.resolve()
+      if (committing > PARTITIONS) await all.promise
+      return tables.commit(...args)
+    },
+  }) as typeof tables
+  const onFailure = (error: unknown): void => void t.fail(String(error))
+  const latest = new LatestPositions({ tables: held, clock, partitions: PARTITIONS, onFailure })
+  for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
+  // The first rows of a partition are committed by themselves.
+  for (const revision of [0, 1]) {
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const trackerId = idFrom('tracker', `beside ${partition}`)
+      const batch = batchOf([
+        { organizationId: ORG, trackerId, recordedAt: 1 + revision, latE7: 1, lngE7: 0, flags: 0 },
+      ])
+      await latest.handle({ kind: 'points', partition, revision, position: 0, batch }, partition)
+    }
+    await latest.flush()
+  }
+  t.equal(committing, 2 * PARTITIONS)
+})
+
 test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
   const { send, clock, tables, latest, log, feed } = await open(t)
   for (let i = 0; i < 50; i++)

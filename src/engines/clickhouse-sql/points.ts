@@ -116,10 +116,14 @@ export const selectForBacktest = (
   return { sql, parameters: { ...parameters, from, ...(accuracyMaxCm !== undefined && { accuracyMaxCm }) } }
 }
 
-/** Every tracker's newest point not ahead of the clock, of every organization; `version` tells its place in the log. */
+/**
+ * Every tracker's newest point not ahead of the clock, of every organization; `version` tells its place in the log.
+ * Without FINAL, which has buffers for each column of each part: those of some hundred parts are more than a query may have.
+ */
 export const selectNewest = (): Statement => ({
-  sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} FINAL WHERE ${WAS_NOT_AHEAD}
-    ORDER BY organizationId DESC, trackerId DESC, recordedAt DESC LIMIT 1 BY organizationId, trackerId ${POINTS_SETTINGS}`,
+  sql: `SELECT organizationId, ${COLUMNS}, version FROM ${POINTS} WHERE ${WAS_NOT_AHEAD} AND (organizationId, trackerId, recordedAt) IN
+      (SELECT organizationId, trackerId, max(recordedAt) FROM ${POINTS} WHERE ${WAS_NOT_AHEAD} GROUP BY organizationId, trackerId)
+    ORDER BY organizationId, trackerId, version DESC LIMIT 1 BY organizationId, trackerId ${POINTS_SETTINGS}`,
   parameters: {},
 })
 

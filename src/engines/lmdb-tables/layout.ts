@@ -192,7 +192,7 @@ export const number4 = (no: number): Buffer => {
   return bytes
 }
 
-export const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+export const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 
 /** Writes the bytes of a value for equality; answers their end, -1 for a value without equality. */
 export const writeEquality = (target: Buffer, at: number, value: unknown): number => {

@@ -35,7 +35,7 @@ export class RowReader {
     const name = isShared ? `${record.number} ${number} ${id}` : ''
     const known = isShared ? this.sinceCommit.get(name) : undefined
     if (known !== undefined) return this.hasEnded(known.expiresAt) ? undefined : (known.row as R)
-    const stored = storedBytes(this.env.rows.getBinary(rowKeyOf(record.number, number, id)))
+    const stored = storedBytes(this.env.rows.getBinaryFast(rowKeyOf(record.number, number, id)))
     if (stored === undefined || this.hasEnded(stored.expiresAt)) return undefined
     if (!isShared) return unpack<R>(stored.packed)
     const unpacked = (): StoredRow => ({ scope, id, row: unpack<R>(stored.packed) })

@@ -8,6 +8,7 @@ import type { ConsumerTurn, TurnTaker } from './consumer-turn.ts'
 import type { IsOurs, Lag } from './follower.ts'
 import { defer } from './deferred.ts'
 import { HandledMarks } from './handled-marks.ts'
+import { PageSize } from './page-size.ts'
 import { forever, within } from './retry.ts'
 
 /**
@@ -53,9 +54,6 @@ export interface Waiting<Entry> {
 /** Maximum that waits for one consumer in memory, in entries and in weight; one further behind reads the log. */
 const INBOX_MAX = 2_048
 const INBOX_WEIGHT_MAX = 65_536
-/** Events of one read while catching up. */
-const PAGE_EVENTS = 64
-
 /**
  * One consumer of one partition's stream: its queue in memory, and the handing over. Entries handled at once are handed
  * over in the turn of all consumers; a loop of its own reads the log, waits for slower ones, and retries.
@@ -84,6 +82,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   private inboxWeight = 0
   /** Ends the rest of the loop; undefined while it does not rest. */
   private wake: (() => void) | undefined
+  private readonly page = new PageSize()
   private isLost = false
   private isInTurn = false
   /** Entries handed over in a turn and not finished. */
@@ -243,7 +242,8 @@ export class FedConsumer<Entry> implements TurnTaker {
   private async catchUp(): Promise<void> {
     const { log, streamOf, decode } = this.options
     const missing = (this.inbox[0]?.revision ?? Infinity) - 1 - this.at
-    const events = await log.read(streamOf(this.partition), this.at + 1, Math.min(missing, PAGE_EVENTS))
+    const events = await log.read(streamOf(this.partition), this.at + 1, Math.min(missing, this.page.events))
+    this.page.note(events)
     if (events.length === 0) this.at = Math.min(this.head, this.at + missing) // all of it is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
     const { consumer, partition } = this

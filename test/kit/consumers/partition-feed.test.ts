@@ -31,12 +31,12 @@ const open = async (t: Test) => {
     await log.close()
   })
   let n = 0
-  const append = async (): Promise<{ revision: number; n: number }> => {
+  const append = async (padding?: string): Promise<{ revision: number; n: number }> => {
     const mine = n++
     const id = `00000000-0000-7000-8000-${String(mine).padStart(12, '0')}`
     const { revision } = await log.append(
       STREAM,
-      [{ id, type: 'x', data: encodeJson({ n: mine }), isJson: true, metadata: {} }],
+      [{ id, type: 'x', data: encodeJson({ n: mine, padding }), isJson: true, metadata: {} }],
       'any',
     )
     return { revision, n: mine }
@@ -83,6 +83,31 @@ test('a consumer has caught up when it has handled what was logged before it cam
   await feed.add(fresh, 0)
   await feed.caughtUp(fresh, 0)
   t.same(fresh.seen, [], 'nothing was to be handled')
+})
+
+test('a page while catching up has many small events, and few large ones', async (t) => {
+  const { log, feed, append } = await open(t)
+  const read = t.capture(log, 'read', log.read)
+  const pages = (): number[] =>
+    read()
+      .filter(({ args }) => args[1] !== 'end')
+      .map(({ args }) => args[2])
+  for (let i = 0; i < 100; i++) await append()
+  const small = collector('small')
+  await feed.add(small, 0)
+  await feed.caughtUp(small, 0)
+  t.equal(Math.max(...pages()), 64)
+  t.ok(pages().length < 6)
+  const padding = 'x'.repeat(100_000)
+  for (let i = 0; i < 20; i++) await append(padding)
+  const large = collector('large', 99)
+  await feed.add(large, 0)
+  await feed.caughtUp(large, 0)
+  t.same(large.seen, upTo(120).slice(100))
+  const [first, ...next] = pages()
+  t.equal(first, 1, 'nothing is known of the sizes yet')
+  t.ok(next.length > 8)
+  t.ok(next.every((events) => events <= 2))
 })
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n)
