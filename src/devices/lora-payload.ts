@@ -43,8 +43,9 @@ const sensorsIn = (payload: Json): Attributes => {
   const attributes: Attributes = { motion: boolOf(payload.motion ?? payload.moving), alarm: alarmOf(payload) }
   for (const [member, value] of Object.entries(payload)) {
     const [, kind, number] = /^([a-z]+?)(?:_(\d+))?$/i.exec(member) ?? []
-    const name = SENSORS[kind?.toLowerCase() ?? '']
-    if (name === undefined) continue
+    const sensor = kind?.toLowerCase() ?? ''
+    if (!Object.hasOwn(SENSORS, sensor)) continue
+    const name = SENSORS[sensor]
     const own = name === 'temperature1' && number !== undefined ? `temperature${Number(number) + 1}` : name
     attributes[own] ??= numberOf(value)
   }

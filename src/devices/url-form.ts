@@ -72,9 +72,9 @@ const TEXTS: { readonly [parameter: string]: AttributeName } = {
 const namedIn = (form: Form): Attributes => {
   const attributes: Attributes = {}
   for (const [parameter, value] of Object.entries(form)) {
-    if (parameter in NUMBERS) attributes[NUMBERS[parameter]] ??= numberOf(value)
-    else if (parameter in BOOLEANS) attributes[BOOLEANS[parameter]] ??= boolOf(value)
-    else if (parameter in TEXTS) attributes[TEXTS[parameter]] ??= textOf(value)
+    if (Object.hasOwn(NUMBERS, parameter)) attributes[NUMBERS[parameter]] ??= numberOf(value)
+    else if (Object.hasOwn(BOOLEANS, parameter)) attributes[BOOLEANS[parameter]] ??= boolOf(value)
+    else if (Object.hasOwn(TEXTS, parameter)) attributes[TEXTS[parameter]] ??= textOf(value)
   }
   return attributes
 }

@@ -106,3 +106,12 @@ test('what cannot be true is left out and loses no point; attributes stay within
   t.ok(Buffer.byteLength(JSON.stringify(attributes)) <= 1024)
   t.equal(attributes?.ignition, true, 'the first ones are kept')
 })
+
+test('names that every object has are no attributes', async (t) => {
+  const said = JSON.parse('{"constructor": 5, "__proto__": 6, "latitude": 1, "longitude": 2, "sats": 7}')
+  const attributes = { satellites: 7 }
+  const [fix] = readOsmAnd(queryOf('constructor=5&__proto__=6&lat=1&lon=2&sat=7'), 0).points
+  t.strictSame(fix.attributes, attributes)
+  const [uplink] = readTtn({ uplink_message: { decoded_payload: said } }).points
+  t.strictSame(uplink.attributes, attributes)
+})
