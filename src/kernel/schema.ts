@@ -55,8 +55,8 @@ export const secret = (bounds: { max: number; min?: number }): Field => ({
 
 export const email = (): Field => ({ schema: { type: 'string', format: 'email', maxLength: 254 } })
 
-/** A UUID of any version. */
-export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' } })
+/** A UUID of any version, in any case; kept in lower case. */
+export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' }, normalize: lowerCase })
 
 /**
  * The id of a record of another resource, such as `reference('hubs')`; a list of them is `list(reference('users'), …)`.
@@ -64,7 +64,6 @@ export const id = (): Field => ({ schema: { type: 'string', format: 'uuid' } })
  */
 export const reference = (plural: string, namesWhile?: Field['namesWhile']): Field => ({
   ...id(),
-  normalize: lowerCase,
   reference: plural,
   ...(namesWhile !== undefined && { namesWhile }),
 })

@@ -7,7 +7,7 @@ import type { KnownResources } from '../../kit/resource/declaration.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { GEOFENCE_GROUPS } from '../geofences/views.ts'
 import type { ActionType, ActionTypes, Details, DetailsContext } from './action-type.ts'
-import { pathFaults } from './event-table.ts'
+import { isIdOf, pathFaults } from './event-table.ts'
 import {
   EVENT_DATA_TYPES,
   isGeofenceEvent,
@@ -48,7 +48,7 @@ export const checkAutomation = async (
   const dataType = EVENT_DATA_TYPES[event]
   if (wanted.dataType !== undefined && wanted.dataType !== dataType)
     throw invalid('/dataType', `must be ${dataType}, the data type of ${event}`)
-  const fields = rulesFields(wanted.rules)
+  const fields = rulesFields(wanted.rules, isIdOf(options.resources, event))
   const same = before?.event === event ? before : undefined
   if (isGeofenceEvent(event)) {
     const isKept =
@@ -142,7 +142,12 @@ const checkRules = (
   if (errors.length > 0) throw new Failure('invalid', { message: `${errors[0].path} ${errors[0].message}`, errors })
 }
 
-const rulesFields = (rules: Json | undefined): JsonObject => {
-  const fields = isObject(rules) ? rules.fields : undefined
-  return isObject(fields) ? fields : {}
+/** Ids in any case are kept in lower case, in which events have them. */
+const rulesFields = (rules: Json | undefined, isId: (path: string) => boolean): JsonObject => {
+  const fields = isObject(rules) && isObject(rules.fields) ? rules.fields : {}
+  const kept = Object.entries(fields).map(([path, value]): [string, Json] => [
+    path,
+    typeof value === 'string' && isId(path) ? value.toLowerCase() : value,
+  ])
+  return Object.fromEntries(kept)
 }

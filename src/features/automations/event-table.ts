@@ -184,6 +184,24 @@ export const pathFaults = (
   }
 }
 
+/** Whether a path names an id in the data of an event. */
+export const isIdOf = (
+  resources: Pick<KnownResources, 'declarationOf'>,
+  event: AutomationEvent,
+): ((path: string) => boolean) => {
+  const data = eventDataSchema(resources, event)
+  return (path) =>
+    path
+      .replace(/^old\./, '')
+      .split('.')
+      .reduce<JsonSchema | undefined>(memberOf, data)?.format === 'uuid'
+}
+
+const memberOf = (schema: JsonSchema | undefined, step: string): JsonSchema | undefined => {
+  const { properties = {}, items } = schema ?? {}
+  return Object.hasOwn(properties as Members, step) ? (properties as Members)[step] : (items as JsonSchema | undefined)
+}
+
 const MEMBERS_SHOWN_MAX = 40
 
 const stepFault = (

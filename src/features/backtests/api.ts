@@ -80,7 +80,8 @@ const askRoute = (services: BacktestServices): Route =>
       },
     },
     handler: async (request) => {
-      const { from, to, trackerIds, maxAccuracy, debounce } = request.body
+      const { from, to, maxAccuracy, debounce } = request.body
+      const trackerIds = request.body.trackerIds?.map((one) => one.toLowerCase())
       const asked = { from: timeOf(from), to: timeOf(to), trackerIds, rules: { maxAccuracy, debounce } }
       if (asked.from > asked.to) throw invalid('/to', 'must not be before from')
       const caller = userOf(request)
@@ -242,7 +243,8 @@ const findJob = async (
   request: Pick<RouteRequest, 'caller' | 'params'>,
 ): Promise<BacktestRow> => {
   const caller = userOf(request)
-  const { geofenceId, backtestId } = request.params
+  const geofenceId = request.params.geofenceId.toLowerCase()
+  const backtestId = request.params.backtestId.toLowerCase()
   const {
     state: { row },
   } = await loadState(log, BACKTEST.stream(backtestId), jobDecider(BACKTEST, backtestId))

@@ -38,7 +38,7 @@ export const backtests: Feature = {
 }
 
 const findGeofence = async (tables: FeatureServices['tables'], organizationId: string, id: string) => {
-  const row = await tables.get<GeofenceRow>(GEOFENCES.name, organizationId, id)
+  const row = await tables.get<GeofenceRow>(GEOFENCES.name, organizationId, id.toLowerCase())
   if (row === undefined) throw new Failure('not_found')
   return { geofenceId: row._id, geofenceGroupId: row.geofenceGroupId, geofenceVersion: row.version }
 }

@@ -86,7 +86,8 @@ const importRoute = (services: GeofenceServices): Route =>
     },
     handler: async (request) => {
       const { organizationId } = userOf(request)
-      const { geofenceGroupId, nameProperty = 'name' } = request.query
+      const { nameProperty = 'name' } = request.query
+      const geofenceGroupId = request.query.geofenceGroupId.toLowerCase()
       await assertExists(services.tables, GEOFENCE_GROUPS, organizationId, geofenceGroupId, '/geofenceGroupId')
       const { body: bytes, now, ids, signal } = request
       const metadata = metadataOf(request)

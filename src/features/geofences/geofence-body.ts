@@ -73,7 +73,7 @@ export const valuesOf = (body: JsonObject): GeofenceValues => {
   assertShallow('', body)
   const values: GeofenceValues = {
     name: body.name as string,
-    geofenceGroupId: body.geofenceGroupId as string,
+    geofenceGroupId: (body.geofenceGroupId as string).toLowerCase(),
     isActive: (body.isActive as boolean | undefined) ?? true,
     shape: shapeOf(body),
   }

@@ -152,7 +152,11 @@ const readRoute = (services: TripServices): Route =>
     handler: async (request) => {
       const caller = userOf(request)
       const choose = chooseFields(LIST.members, request.query.fields)
-      const row = await services.tables.get<TripRow>(TRIPS.name, caller.organizationId, request.params.tripId)
+      const row = await services.tables.get<TripRow>(
+        TRIPS.name,
+        caller.organizationId,
+        request.params.tripId.toLowerCase(),
+      )
       if (row === undefined || !(await services.seesTracker(caller, row.trackerId))) throw new Failure('not_found')
       const [trip] = await shown(services, [row])
       return { body: { data: choose(trip) } }
