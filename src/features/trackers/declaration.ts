@@ -145,7 +145,8 @@ const checkTracker = async (write: WriteContext): Promise<void> => {
   const isPhone = kind === 'phone' || before?.kind === 'phone'
   for (const field of before !== undefined && isPhone ? ['kind', 'userId', 'hubId'] : [])
     if (values[field] !== before?.[field]) throw invalid(`/${field}`, 'of a phone cannot be changed')
-  if (teamId !== undefined && hubId !== undefined && teamId !== before?.teamId) {
+  const isMoved = teamId !== before?.teamId || hubId !== before?.hubId
+  if (teamId !== undefined && hubId !== undefined && isMoved) {
     const team = await tables.get('teams', organizationId, teamId as string)
     if (team?.hubId !== hubId) throw invalid('/teamId', 'is a team of another hub')
   }

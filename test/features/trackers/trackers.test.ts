@@ -195,6 +195,22 @@ test('users see the trackers of their hubs; a phone belongs to all hubs of its u
   )
 })
 
+test('the team of a tracker is one of its hub, whichever of both is changed', async (t) => {
+  const { call, put } = await openTrackers(t)
+  for (const hub of [HUB, OTHER_HUB]) await put('hub', hub, { name: 'Hub', lat: 1, lng: 1 })
+  const [teamId, there] = [idFrom('team', 1), idFrom('team', 2)]
+  await put('team', teamId, { name: 'T', hubId: HUB, userIds: [] })
+  await put('team', there, { name: 'U', hubId: OTHER_HUB, userIds: [] })
+  const made = await call('POST', '/tracker', { name: 'Van', hubId: HUB, teamId })
+  const path = `/tracker/${made.body.data._id}`
+  const refused = { status: 400, body: { errors: [{ path: '/teamId', message: 'is a team of another hub' }] } }
+  t.match(await call('PATCH', path, { hubId: OTHER_HUB }), refused)
+  t.match(await call('PATCH', path, { teamId: there }), refused)
+  t.match(await call('PATCH', path, { name: 'Bus' }), { status: 200, body: { data: { hubId: HUB, teamId } } })
+  t.equal((await call('PATCH', path, { hubId: OTHER_HUB, teamId: there })).status, 200)
+  t.equal((await call('PATCH', path, { hubId: HUB, teamId: null })).status, 200)
+})
+
 test('a phone is neither pinned to a hub, nor given to another user, nor taken before its user has it', async (t) => {
   const { call, put, connect, clock } = await openTrackers(t)
   for (const hub of [HUB, OTHER_HUB]) await put('hub', hub, { name: 'Hub', lat: 1, lng: 1 })
