@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import iconv from 'iconv-lite'
 import { CsvError, parse } from 'csv-parse'
+import { unharmed } from './csv-writer.ts'
 import { type Encoding, detectEncoding } from './detect-encoding.ts'
 import { FileFault, type TableLimits, type TableRow } from './table-cells.ts'
 
@@ -101,7 +102,7 @@ export async function* readCsv(
       if (cells.length > columnsMax) throw new FileFault('too_large', `Row ${row} has more than ${columnsMax} columns.`)
       if (cells.some((cell) => cell.length > cellCharsMax))
         throw new FileFault('too_large', `Row ${row} has a cell of more than ${cellCharsMax} characters.`)
-      yield { row, cells }
+      yield { row, cells: cells.map(unharmed) }
     }
   } catch (error) {
     throw error instanceof CsvError ? faultOf(error, Number(error.records ?? row) + 1 - hintLines) : error

@@ -14,6 +14,10 @@ const FORMULA = /^[=+\-@\t\r]/
 /** A text that a spreadsheet shows and does not run: an apostrophe is put before one that begins like a formula. */
 export const harmless = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)
 
+/** The text that `harmless` was given: an export or a report of refused rows is read as what it was made from. */
+export const unharmed = (cell: string): string =>
+  cell.startsWith("'") && FORMULA.test(cell.slice(1)) ? cell.slice(1) : cell
+
 /** CSV (RFC 4180) in UTF-8, with a line for the header. */
 export const csvWriter = ({ header, timeZone = 'UTC', delimiter = ',' }: CsvOptions): TableWriter => {
   const zone = new ZonedTime(timeZone)

@@ -3,8 +3,10 @@ import { read, utils } from '@e965/xlsx'
 import { parse } from 'csv-parse/sync'
 import t from 'tap'
 import { columnName } from '../../../src/kit/formats/column-name.ts'
+import { csvFormOf, readCsv } from '../../../src/kit/formats/csv-reader.ts'
 import { csvWriter } from '../../../src/kit/formats/csv-writer.ts'
 import { geojsonWriter, gpxWriter, jsonWriter } from '../../../src/kit/formats/feature-writers.ts'
+import { TABLE_LIMITS } from '../../../src/kit/formats/table-cells.ts'
 import { cellOf, type TableWriter, type WrittenCell, writeTable } from '../../../src/kit/formats/table-writer.ts'
 import { xlsxInThread } from '../../../src/kit/formats/xlsx-thread.ts'
 import { xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
@@ -35,6 +37,17 @@ t.test('csv: quoted, formulas harmless, numbers numbers', async (t) => {
   t.same(rows[3].slice(0, 2), ["'-12", '1e+21'])
   const semicolons = (await bytesOf(csvWriter({ header: ['a', 'b'], delimiter: ';' }), [['1,5;', 'x']])).toString()
   t.equal(semicolons, 'a;b\r\n"1,5;";x\r\n')
+})
+
+t.test('csv: what is read again is what was written, formulas and phone numbers too', async (t) => {
+  const rows = [
+    ['+48 600 100 200', '-5', '@x', '=1+1'],
+    ['\tx', "'quoted'", "'", '--'],
+  ]
+  const bytes = await bytesOf(csvWriter({ header: ['=a', 'b', 'c', 'd'] }), rows)
+  const read: unknown[] = []
+  for await (const { cells } of readCsv([bytes], csvFormOf([bytes]), TABLE_LIMITS)) read.push(cells)
+  t.same(read, [['=a', 'b', 'c', 'd'], ...rows])
 })
 
 t.test('xlsx: an independent reader finds the same values; no text is a formula', async (t) => {
