@@ -66,7 +66,7 @@ export const FLAGS: readonly Flag[] = [
   { name: 'stale-after', default: '5m', meaning: 'age of the last point after which a tracker is stale' },
   { name: 'offline-after', default: '1h', meaning: 'age of the last point after which a tracker is offline' },
   { name: 'webhook-allow', default: '', meaning: 'private addresses (CIDR list) that webhooks may call' },
-  { name: 'geofence-rollout', default: '*', meaning: 'ids of organizations that may use geofences, or *' },
+  { name: 'geofence-rollout', default: '*', meaning: 'ids of organizations that may use geofences, *, or none' },
   {
     name: 'staff',
     default: '',

@@ -77,6 +77,18 @@ export const originOf = (text: string): string => {
   throw new ConfigError(`--cors-origins must be * or origins such as https://map.example.com, not "${text}"`)
 }
 
+const ORGANIZATION_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Everybody, nobody (but staff), or ids of organizations. */
+export const rolloutOf = (texts: readonly string[]): readonly string[] | '*' => {
+  if (texts.length === 1 && texts[0] === '*') return '*'
+  if (texts.length === 1 && texts[0] === 'none') return []
+  const ids = texts.map((text) => text.toLowerCase())
+  const at = ids.findIndex((text) => !ORGANIZATION_ID.test(text))
+  if (at < 0) return ids
+  throw new ConfigError(`--geofence-rollout must be *, none or ids of organizations, not "${texts[at]}"`)
+}
+
 export const domainOf = (text: string): string => {
   if (/^[^@\s]+$/.test(text)) return text.toLowerCase()
   throw new ConfigError(`--staff must be e-mail domains such as example.com, not "${text}"`)

@@ -36,6 +36,15 @@ test('an address alone is a range of one', async (t) => {
   t.same(webhookAllow, ['::1/128'])
 })
 
+test('the rollout of geofences is everybody, nobody, or ids of organizations in any case', (t) => {
+  const rollout = (text: string) => readConfig(['--geofence-rollout', text], {}).geofenceRollout
+  t.equal(readConfig([], {}).geofenceRollout, '*')
+  t.same(rollout('none'), [])
+  const id = '0190f3a2-7c00-7a11-8b22-aabbccddeeff'
+  t.same(rollout(`${id.toUpperCase()}, ${id}`), [id, id])
+  t.end()
+})
+
 test('sign-up is open on loopback, else for the first alone', async (t) => {
   t.equal(readConfig([], {}).signup, 'open')
   t.equal(readConfig(['--host', '0.0.0.0'], {}).signup, 'first')
@@ -57,6 +66,8 @@ test('what cannot be used names the flag and what was expected', async (t) => {
     [['--webhook-allow', '127.0.0.0/8,10.0.0.0/33'], /--webhook-allow .* not "10\.0\.0\.0\/33"/],
     [['--cors-origins', 'https://map.example.com/'], /--cors-origins .* not "https:\/\/map\.example\.com\/"/],
     [['--staff', '@example.com'], /--staff/],
+    [['--geofence-rollout', 'nobody'], /--geofence-rollout must be \*, none or ids of organizations, not "nobody"/],
+    [['--geofence-rollout', '*,0190f3a2-7c00-7a11-8b22-aabbccddeeff'], /not "\*"/],
     [['--map-style', 'streets.json'], /--map-style must be an address .* not "streets\.json"/],
     [['--map-style', 'https://a:b@tiles.example.com/style.json'], /--map-style/],
     [['--map-origins', 'https://tiles.example.com/'], /--map-origins must be origins/],

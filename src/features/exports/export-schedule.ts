@@ -5,7 +5,7 @@ import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { dueRows } from '../../kit/resource/due-rows.ts'
-import { nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
+import { assertOneForm, nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 
 /** Next due time of each config with a schedule. */
 export const DUE_EXPORTS: TableDeclaration = { name: 'dueExports', version: 1, range: ['nextAt'] }
@@ -50,8 +50,7 @@ const recurrenceOf = ({ schedule, scheduledAt }: JsonObject): Recurrence =>
   ({ ...(schedule as JsonObject), startTime: scheduledAt }) as unknown as Recurrence
 
 const assertSchedule = (schedule: JsonObject, values: JsonObject): void => {
-  if ((schedule.rrule === undefined) === (schedule.repeat === undefined))
-    throw invalid('/schedule/rrule', 'is required, or repeat in its place')
+  assertOneForm(schedule, '/schedule')
   const fault = recurrenceFault(recurrenceOf(values))
   if (fault !== undefined) throw invalid(`/schedule/${schedule.rrule === undefined ? 'repeat' : 'rrule'}`, fault)
 }

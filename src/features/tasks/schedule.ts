@@ -20,7 +20,7 @@ import type { ListFilter } from '../../kit/resource/list-filter.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { repeat } from '../../kit/recurrence/repeat.ts'
 import { dueRows } from '../../kit/resource/due-rows.ts'
-import { nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
+import { assertOneForm, nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 import { assertContent } from './schedule-content.ts'
 import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.ts'
 import { byUser, task } from './task.ts'
@@ -111,8 +111,7 @@ export const schedule = defineResource(
 
 /** Stores people and hub apart, so that deletions remove them. Changed or activated schedules begin now. */
 const kept = ({ values, before, now }: WriteContext): JsonObject => {
-  if ((values.rrule === undefined) === (values.repeat === undefined))
-    throw invalid('/rrule', 'is required, or repeat in its place')
+  assertOneForm(values)
   const { hubId, teamId, assigneeIds, ...body } = values.task as JsonObject
   const isChanged = before === undefined || !isDeepStrictEqual(timesOf(values), timesOf(before))
   if (isChanged) {

@@ -1,3 +1,4 @@
+import { invalid } from '../../kernel/errors.ts'
 import { TIME_MS_MAX } from '../../kernel/schema.ts'
 import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
 import { Rule, ruleFault } from './recurrence-rule.ts'
@@ -29,6 +30,13 @@ const LOOKED_AT = 10
 /** No zone's clock is set back or forward by more. */
 const SHIFT_MS_MAX = 3 * 3_600_000
 const DAY_MS = 86_400_000
+
+/** A recurrence has one of both forms. @throws invalid */
+export const assertOneForm = ({ rrule, repeat }: { rrule?: unknown; repeat?: unknown }, path = ''): void => {
+  if (rrule === undefined && repeat === undefined) throw invalid(`${path}/rrule`, 'is required, or repeat in its place')
+  if (rrule !== undefined && repeat !== undefined)
+    throw invalid(`${path}/rrule`, 'must not stand beside repeat: either says when it is due')
+}
 
 /** Reason why such a schedule cannot be kept; undefined when it can. */
 export const recurrenceFault = (recurrence: Recurrence): string | undefined => {

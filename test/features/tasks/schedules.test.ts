@@ -62,6 +62,8 @@ test('a schedule makes each task once, also after a time when nothing ran', { ti
     t.match(await call('POST', '/task/schedule', of(more)), { status: 400, body: { errors: [{ path }] } }, path)
   await refused({ repeat: undefined, rrule: 'FREQ=SECONDLY' }, '/rrule')
   await refused({ repeat: undefined }, '/rrule')
+  const both = await call('POST', '/task/schedule', of({ rrule: 'FREQ=DAILY' }))
+  t.match(both, { status: 400, body: { errors: [{ path: '/rrule', message: /^must not stand beside repeat/ }] } })
   await refused({ timeZone: 'Mars/Olympus' }, '/timeZone')
   for (const moment of [1e308, 2 ** 53, 253_402_300_800_000, '9999-12-31T23:59:59-23:59'])
     await refused({ startTime: moment }, '/startTime')
