@@ -133,9 +133,12 @@ export const time = (): Field => ({
   normalize: (value) => new Date(value as string | number).toISOString(),
 })
 
+/** `HH:MM` of a clock of 24 hours. */
+export const TIME_OF_DAY = '^([01][0-9]|2[0-3]):[0-5][0-9]$'
+
 /** A time of the day, `HH:MM`. */
 export const timeOfDay = (): Field => ({
-  schema: { type: 'string', pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', examples: ['07:30'] },
+  schema: { type: 'string', pattern: TIME_OF_DAY, examples: ['07:30'] },
 })
 
 /** A language tag such as `de` or `pt-BR`. */

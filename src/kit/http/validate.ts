@@ -1,6 +1,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import { assertNoFaults, FAULTS_MAX, type FieldError } from '../../kernel/errors.ts'
 import { type JsonSchema, pointerTo } from '../../kernel/json.ts'
+import { TIME_OF_DAY } from '../../kernel/schema.ts'
 import { addFormats } from './formats.ts'
 
 /** Answers the faults of a value; none when it is valid. */
@@ -91,7 +92,8 @@ const SENTENCES: { readonly [keyword: string]: (params: ErrorObject['params']) =
   uniqueItems: ({ i, j }) =>
     `must not have the same entry twice: those at ${Math.min(i, j)} and ${Math.max(i, j)} are equal`,
   format: ({ format }) => `must be ${FORMATS[format] ?? `in the format ${format}`}`,
-  pattern: ({ pattern }) => `must have the form ${pattern}`,
+  pattern: ({ pattern }) =>
+    pattern === TIME_OF_DAY ? 'must be a time of day, such as 07:30' : `must have the form ${pattern}`,
   multipleOf: ({ multipleOf }) => `must be a multiple of ${multipleOf}`,
   anyOf: () => 'has none of the forms that are allowed here',
   oneOf: () => 'must have exactly one of the forms that are allowed here',
