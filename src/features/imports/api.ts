@@ -21,7 +21,7 @@ import {
   PREVIEW_EXAMPLE,
 } from './schemas.ts'
 import type { ImportServices } from './services.ts'
-import { checkedMapping, suggestedMapping, type Target, targetsOf } from './targets.ts'
+import { checkedMapping, fixedTargets, suggestedMapping, type Target, targetsOf } from './targets.ts'
 import { IMPORT, IMPORT_FILES, importShown, type ImportRow } from './views.ts'
 
 /** Most bytes of the form besides the file. */
@@ -90,14 +90,14 @@ const previewRoute = (services: ImportServices, open: OpenFiles): Route =>
     },
   })
 
-/** Without a data type or a flow, their fields are unknown. */
+/** Without a data type or a flow, the fields of those are unknown. */
 const previewTargets = async (
   { tables }: ImportServices,
   request: Pick<RouteRequest, 'caller'>,
   form: ImportForm,
 ): Promise<Target[]> => {
   const needed = { datasource: form.dataTypeId, task: form.flowId, visit: form.flowId, route: form.type }
-  return needed[form.type] !== undefined ? targetsOf(tables, userOf(request), form) : []
+  return needed[form.type] !== undefined ? targetsOf(tables, userOf(request), form) : fixedTargets(form.type)
 }
 
 const namesOf = (targets: readonly Target[]): string[] =>

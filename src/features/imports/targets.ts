@@ -73,6 +73,12 @@ const ALIASES: { [type in ImportType]: { [name: string]: string } } = {
   route: ROUTE_ALIASES,
 }
 
+/** Targets that need neither a data type nor a flow. */
+export const fixedTargets = (type: ImportType): Target[] => {
+  if (type === 'route') return [...ROUTE_TARGETS]
+  return hasLoads(type) ? [...TASK_TARGETS, ...(type === 'visit' ? PLACE_TARGETS : [])] : []
+}
+
 /** All targets for rows of this kind. @throws Failure invalid for an unknown type or flow */
 export const targetsOf = async (
   tables: Pick<TableStore, 'get'>,
@@ -80,7 +86,7 @@ export const targetsOf = async (
   { type, dataTypeId, flowId }: ImportSubject,
 ): Promise<Target[]> => {
   const { organizationId } = caller
-  if (type === 'route') return [...ROUTE_TARGETS]
+  if (type === 'route') return fixedTargets(type)
   if (type === 'datasource') {
     if (dataTypeId === undefined) throw invalid('/dataTypeId', 'is required')
     const found = await assertExists<DataTypeRow>(tables, DATA_TYPES, organizationId, dataTypeId, '/dataTypeId')
@@ -90,8 +96,7 @@ export const targetsOf = async (
   const flow = await assertExists<FlowRow>(tables, FLOWS, organizationId, flowId, '/flowId')
   const own = componentsOf(flow).filter((one) => one.readOnly !== true && !FILES.includes(one.type))
   return [
-    ...TASK_TARGETS,
-    ...(type === 'visit' ? PLACE_TARGETS : []),
+    ...fixedTargets(type),
     ...own.flatMap((rule) => withPlaces({ name: `components.${rule.id}`, label: rule.label ?? rule.id, rule })),
   ]
 }

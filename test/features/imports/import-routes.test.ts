@@ -140,6 +140,16 @@ test('visits become tasks with places in routes, and rows of type route place wh
     })
   })
 
+  await t.test('a preview without a flow suggests what every task has, and places for visits alone', async (t) => {
+    const suggested = async (type: string): Promise<Json> => {
+      const csv = 'Title,External id,route,load.kg,parcels\nA,a,Monday,3,1\n'
+      return (await sendFile(service, token, csv, { type }, { path: '/data/import/preview' })).json.data.mapping
+    }
+    const task = { Title: 'title', 'External id': 'externalId', 'load.kg': 'load.kg' }
+    t.same(await suggested('task'), task)
+    t.same(await suggested('visit'), { ...task, route: 'route' })
+  })
+
   await t.test('an undo takes routes back that nobody has touched', async (t) => {
     const row = await rows('title,externalId,route,vehicle\nP,p,Friday,Van 1\nQ,q,Friday,Van 1\n', visits)
     await routesAre('Friday', [['Van 1', ['p', 'q']]])
