@@ -2,7 +2,7 @@ import { test, type Test } from 'tap'
 import { openApiWorld } from '../support/api-world.ts'
 import { addressOf, bodyOf, callOnce, headersOf, LEADS_ELSEWHERE, queryOf } from '../support/each-route.ts'
 import { faultsOf, operationsOf, schemasOf, type Operation } from '../support/open-api.ts'
-import { call, startService, type Answer } from '../support/service.ts'
+import { ask, call, signUp, startService, type Answer } from '../support/service.ts'
 import { folderOf } from '../support/folder-of.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of any route
@@ -51,6 +51,25 @@ test('every route of the document is there and answers what the document says', 
     'every list and every read by id takes fields',
   )
   const world = await openApiWorld(service)
+
+  await t.test('what is made again under an id answers without its secret, as the document says', async (t) => {
+    const { token } = await signUp(service)
+    const { data: roles } = await ask(service, 'GET', '/roles', { token })
+    const { _id: roleId } = roles.find(({ key }: Json) => key === 'planner')
+    for (const [operationId, path, body, secret] of [
+      ['createTracker', '/tracker', { name: 'Van', kind: 'device' }, 'deviceKey'],
+      ['createIngestKey', '/ingest-key', { name: 'Fleet' }, 'key'],
+      ['createServiceAccount', '/service-account', { name: 'Shop', roleId, hubId: [] }, 'key'],
+    ] as const) {
+      const operation = operations.find((one) => one.operationId === operationId) as Operation
+      const request = { token, body: { ...body, _id: '019a0000-0000-7000-8000-00000000000a' } }
+      for (const isFirst of [true, false]) {
+        const answer = await call(service, 'POST', path, request)
+        t.equal(secret in answer.json.data, isFirst, operationId)
+        checkAnswer(t, document, operation, answer)
+      }
+    }
+  })
 
   await t.test('an unknown query parameter, an unknown member of a body: 400 with its path', async (t) => {
     for (const operation of operations.filter(({ isRoot }) => !isRoot)) {

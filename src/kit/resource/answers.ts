@@ -55,12 +55,13 @@ export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
   headers: ['ETag'],
 })
 
-/** The answer of a route that makes a value shown once. */
-export const toldAnswer = (declaration: ResourceDeclaration): Answer => {
+/** The answer of a route that makes a value shown once; a repeated create answers without it. */
+export const toldAnswer = (declaration: ResourceDeclaration, isCreated = false): Answer => {
   const once = declaration.secrets?.told
   if (once === undefined) return rowAnswer(declaration)
   const { member, example } = once
-  const told = answered(undefined, { [member]: { type: 'string', description: 'Shown once: store it.' } })
+  const description = `Shown once: store it.${isCreated ? ' Absent where the `_id` that was sent exists already.' : ''}`
+  const told = answered(undefined, { [member]: { type: 'string', description } }, isCreated ? [member] : [])
   return {
     description: `The ${words(declaration.noun)}.`,
     schema: envelope({ data: { allOf: [rowSchema(declaration), told] } }),

@@ -142,7 +142,7 @@ const createRoute = (served: Served): Route => {
     body: { title: `New${nameOf(declaration)}`, ...createSchema(declaration) },
     bodyExample: declaration.example,
     bodyBytesMax: declaration.body?.bytesMax,
-    answers: { 201: toldAnswer(declaration) },
+    answers: { 201: toldAnswer(declaration, true) },
     handler: async (request) => written(served, request, await writes.create(originOf(request), request.body), 201),
   })
 }
