@@ -6,12 +6,16 @@ import { issuedToken, openIdentity, PASSWORD } from '../../support/open-identity
 const NAMES = ['Zofia Wiśniewska', 'zofia.w@przewozy-krakow.example', 'Green Couriers']
 const WEAK = ['password', '        ', 'Passw0rd!', '12345678', 'aaaaaaaaaaaa', 'qwertyuiop', 'abcdefgh', 'changeme1']
 const PERSONAL = ['wisniewska', 'Wiśniewska1', 'zofia wiśniewska', 'przewozy', 'greencouriers', 'Green Couriers']
+/** Each word more multiplies the guesses that the library counts. */
+const PERSONAL_AND_YEARS = ['wisniewskazofia1990', 'Zofia-Couriers-2026', 'GreenZofiaGreen1!']
 const STRONG = [
   PASSWORD,
   'correct horse battery staple',
   'żółw-i-kaktus-na-rowerze',
   'kX9!vq2Lm#',
   'a'.repeat(60) + PASSWORD,
+  'zofia-83746501924',
+  'zofia-kaktus-1990-rower',
 ]
 const refused = {
   status: 400,
@@ -39,7 +43,7 @@ const open = async (t: Test) => {
 
 test('a password that is easy to guess is refused with the reason, others are taken', async (t) => {
   const { strength } = openStrength(t)
-  for (const password of [...WEAK, ...PERSONAL])
+  for (const password of [...WEAK, ...PERSONAL, ...PERSONAL_AND_YEARS])
     await t.rejects(
       strength.assertStrong(password, NAMES, 'somewhere'),
       { code: 'invalid', message: /easy to guess/ },

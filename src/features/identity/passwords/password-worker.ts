@@ -57,12 +57,19 @@ const library = new ZxcvbnFactory({
 /** The stronger of its beginning and its end determines a password's strength. */
 const weaknessOf = ({ password, about }: StrengthJob): string | undefined => {
   const known = wordsOf(about)
-  if (known.includes(squeezed(password))) return PERSONAL
+  if (isMadeOf(known, squeezed(password))) return PERSONAL
   const parts =
     password.length <= PART_CHARS ? [password] : [password.slice(0, PART_CHARS), password.slice(-PART_CHARS)]
   const results = parts.map((part) => library.check(part, known))
   if (results.some(({ score }) => score >= SCORE_MIN)) return undefined
   return WEAKNESSES[results[0].feedback.warning ?? ''] ?? WEAK
+}
+
+/** Whether nothing but such words and a number of few digits, such as a year, is there: three words score well. */
+const isMadeOf = (words: readonly string[], text: string): boolean => {
+  const longestFirst = [...words].sort((one, other) => other.length - one.length)
+  const rest = longestFirst.reduce((left, word) => left.replaceAll(word, ' '), text)
+  return rest.includes(' ') && /^\d{0,4}$/.test(rest.replaceAll(' ', ''))
 }
 
 /** Each text without non-letters, and its words; also without accents. */
