@@ -18,6 +18,9 @@ const DENY_WEBGL = `{
 }`
 /** The view of the map, which the page leaves at its element. */
 const VIEW = `document.querySelector('.ground .map')?.view`
+/** Notes whether the page leaves a finger's drag to the browser: after such a swipe Chromium drops a tap that follows at once. */
+export const NOTE_SWIPES =
+  "addEventListener('touchmove', (event) => void (globalThis.isSwipe ||= !event.defaultPrevented))"
 
 export interface ConsoleWorld {
   service: Service

@@ -274,6 +274,8 @@ export class MapView {
     const { lng, lat } = event.lngLat.wrap()
     const isTaken = this.onPointing({ type, position: [lng, lat], handle: this.#handleAt(event.point) })
     if (isTaken && type === 'down') event.preventDefault()
+    // Browsers would take it for a swipe, whose end swallows a tap that follows at once.
+    if (isTaken && type === 'move' && event.originalEvent.cancelable) event.originalEvent.preventDefault()
     return isTaken
   }
 

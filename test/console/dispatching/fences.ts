@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { skip } from '../../support/browser.ts'
 import { axe } from '../../support/axe.ts'
-import { mapOf, openAfterDrive, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { mapOf, NOTE_SWIPES, openAfterDrive, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
 import { ask, type Json, until } from '../../support/service.ts'
 
 test('a geofence is drawn, tried against last week, changed by numbers and deleted', {
@@ -130,6 +130,7 @@ test('a geofence is drawn by touch', { skip, timeout: 900_000 }, async (t) => {
   const touch = (type: 'touchStart' | 'touchMove' | 'touchEnd', place?: [number, number]) =>
     cdp.send('Input.dispatchTouchEvent', { type, touchPoints: place ? [{ x: place[0], y: place[1] }] : [] })
   const before = (await handles()).find(({ properties }) => properties.kind === 'corner' && properties.index === 2)
+  await page.evaluate(NOTE_SWIPES)
   await touch('touchStart', at(94, 68))
   for (const place of [at(100, 70), at(110, 80), at(120, 90)]) await touch('touchMove', place)
   await touch('touchEnd')
@@ -139,6 +140,7 @@ test('a geofence is drawn by touch', { skip, timeout: 900_000 }, async (t) => {
     return (await corner()).geometry.coordinates[0] > before.geometry.coordinates[0]
   })
   t.equal((await handles()).length, 6, 'none was added')
+  t.equal(await page.evaluate('globalThis.isSwipe'), false, 'it is no swipe, whose end would swallow the tap on Save')
   await page.getByRole('button', { name: 'Save', exact: true }).tap()
   await page.getByText('Saved.').waitFor()
   const stored = async (): Promise<Json> => (await ask(service, 'GET', '/geofences', { token })).data[0]

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { axe } from '../../support/axe.ts'
 import { skip } from '../../support/browser.ts'
-import { namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { namesListed, NOTE_SWIPES, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
 import { until } from '../../support/service.ts'
 
 test('on a phone the list is a sheet of three sizes', { skip, timeout: 900_000 }, async (t) => {
@@ -29,18 +29,15 @@ test('on a phone the list is a sheet of three sizes', { skip, timeout: 900_000 }
     await touch('touchEnd')
   }
 
+  await page.evaluate(NOTE_SWIPES)
   t.equal(await size(), 'half')
   const half = await heightOf('.side')
   await drag(-350)
   await until('the large one', async () => (await size()) === 'large')
   t.ok((await heightOf('.side')) > half + 150 && (await heightOf('.ground')) >= 44, 'the map keeps a strip')
   t.same(await axe(page), [], 'large')
-  const van = page.getByRole('list', { name: 'Trackers' }).getByText('van', { exact: true })
-  // A browser that is busy takes a tap for a long press.
-  await until('the drawer', async () => {
-    if (!(await page.locator('.drawer').isVisible())) await van.tap({ timeout: 5_000 }).catch(() => undefined)
-    return page.locator('.drawer dl').isVisible()
-  })
+  await page.getByRole('list', { name: 'Trackers' }).getByText('van', { exact: true }).tap()
+  await page.locator('.drawer dl').waitFor()
   t.equal(await size(), 'half', 'what is chosen is seen on the map')
   await until('the details to have its size', async () => (await heightOf('.details')) === half)
   await drag(400)
@@ -49,10 +46,9 @@ test('on a phone the list is a sheet of three sizes', { skip, timeout: 900_000 }
   t.same(await axe(page), [], 'small')
   await drag(-30)
   await until('it to fall back', async () => (await heightOf('.details')) < 90)
-  await until('a tap to make it larger', async () => {
-    if ((await size()) === 'small') await grip.tap()
-    return (await size()) === 'half'
-  })
+  await grip.tap()
+  await until('a tap to make it larger', async () => (await size()) === 'half')
+  t.equal(await page.evaluate('globalThis.isSwipe'), false, 'a drag is no swipe, whose end would swallow a tap')
   await grip.press('ArrowUp')
   t.equal(await size(), 'large')
   await grip.press('ArrowDown')
