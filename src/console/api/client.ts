@@ -30,6 +30,8 @@ export class ApiError extends Error {
 // biome-ignore lint/suspicious/noExplicitAny: answer of any route
 export type Json = any
 
+type Words = (key: 'unreachable' | 'unworded', values?: { status: number }) => string
+
 interface Bearer {
   token: string | undefined
   /** Returns whether there is a new token. */
@@ -37,11 +39,17 @@ interface Bearer {
 }
 
 let bearer: Bearer = { token: undefined, renew: async () => false }
+let words: Words = (key) => key
 /** Lead of the server's clock over this machine's. */
 let clockOffsetMs = 0
 
 export const useBearer = (one: Bearer): void => {
   bearer = one
+}
+
+/** Failures that the service has no words for are told in the reader's language. */
+export const useWords = (one: Words): void => {
+  words = one
 }
 
 /** The server's time: displayed ages do not depend on this machine's clock. */
@@ -78,7 +86,7 @@ const send = async (method: string, path: string, { body, headers, signal, isAno
   })
     .catch((error: Error) => {
       if (error.name === 'AbortError') throw error
-      throw new ApiError(0, 'The service cannot be reached.')
+      throw new ApiError(0, words('unreachable'))
     })
     .finally(() => clearTimeout(limit))
   const date = Date.parse(response.headers.get('date') ?? '')
@@ -94,7 +102,7 @@ const checked = async (response: Response): Promise<Response> => {
   const requestId = response.headers.get('x-request-id') ?? undefined
   throw new ApiError(
     response.status,
-    answer.message ?? `The service answered ${response.status}.`,
+    answer.message ?? words('unworded', { status: response.status }),
     answer.code,
     answer.errors,
     requestId,

@@ -51,9 +51,18 @@ class Playback {
       this.state = 'ready'
     } catch (error) {
       if (abort.signal.aborted) return
+      this.#forget()
       this.problem = (error as Error).message
       this.state = 'failed'
     }
+  }
+
+  /** No tracker is chosen any more. */
+  clear(): void {
+    this.pause()
+    this.#abort?.abort()
+    this.#forget()
+    this.state = 'empty'
   }
 
   seek(at: number): void {
@@ -90,6 +99,12 @@ class Playback {
       slots.push(this.fleet.place(track.trackerId, track.name, moment.position, moment.heading, state))
     }
     return slots
+  }
+
+  /** Nothing of another day or tracker stays beside words that say otherwise. */
+  #forget(): void {
+    this.tracks = []
+    this.fleet = new Fleet()
   }
 
   async #loadTrack(id: string, known: string | undefined, isOneOfMany: boolean, signal: AbortSignal): Promise<Track> {

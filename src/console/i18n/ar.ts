@@ -237,6 +237,8 @@ export const ar: Texts = {
   turnOn: 'تفعيل',
   unknown: 'غير معروف',
   unread: '{n} غير مقروءة',
+  unreachable: 'تعذّر الوصول إلى الخدمة.',
+  unworded: 'أجابت الخدمة بالرمز {status}.',
   updated: 'تم تحديث Waymark. أعد تحميل الصفحة متى ناسبك.',
   vehicle: 'المركبة',
   visitOpen: 'ما زال بالداخل',

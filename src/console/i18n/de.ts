@@ -242,6 +242,8 @@ export const de: Texts = {
   turnOn: 'Einschalten',
   unknown: 'unbekannt',
   unread: '{n} ungelesen',
+  unreachable: 'Der Dienst ist nicht erreichbar.',
+  unworded: 'Der Dienst antwortete mit {status}.',
   updated: 'Waymark wurde aktualisiert. Laden Sie die Seite neu, wenn es Ihnen passt.',
   vehicle: 'Fahrzeug',
   visitOpen: 'noch darin',

@@ -240,6 +240,8 @@ export const en = {
   turnOn: 'Turn it on',
   unknown: 'unknown',
   unread: '{n} unread',
+  unreachable: 'The service cannot be reached.',
+  unworded: 'The service answered {status}.',
   updated: 'Waymark was updated. Reload the page when it suits you.',
   vehicle: 'Vehicle',
   visitOpen: 'still inside',

@@ -241,6 +241,8 @@ export const pl: Texts = {
   turnOn: 'Włącz',
   unknown: 'nieznana',
   unread: 'Nieprzeczytane: {n}',
+  unreachable: 'Usługa jest nieosiągalna.',
+  unworded: 'Usługa odpowiedziała kodem {status}.',
   updated: 'Waymark został zaktualizowany. Odśwież stronę, kiedy Ci pasuje.',
   vehicle: 'Pojazd',
   visitOpen: 'nadal w środku',

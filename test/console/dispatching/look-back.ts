@@ -81,5 +81,11 @@ test('twenty trackers on one clock, and the map follows one of them', { skip, ti
   await slider.focus()
   await page.keyboard.press('f')
   await until('the first one in the middle', async () => Math.abs((await center()).lng - 21) < 1e-4)
+
+  await page.evaluate("location.hash = '#/back'")
+  await page.getByText('Choose a tracker, and see where it was all day.').waitFor()
+  await until('none on the map', async () => (await map('view.trackers.drawn')) === 0)
+  t.equal((await map('map.getSource("trail").getData()')).features.length, 0, 'nothing of the day before is left')
+  t.equal(await page.locator('.bar .words').textContent(), '')
   t.same(complaints, [], 'no error in the console, no breach of the content policy')
 })

@@ -61,3 +61,12 @@ test('on a phone the list is a sheet of three sizes', { skip, timeout: 900_000 }
   await until('the details to be high', async () => (await heightOf('.details')) > 500)
   t.same(complaints, [], 'no error in the console, no breach of the content policy')
 })
+
+test('on a page at 400 % nothing covers the sheet', { skip, timeout: 900_000 }, async (t) => {
+  const { service, login } = await openConsoleWorld(t)
+  const { page } = await openConsole(t, service, { width: 320, height: 256, hasTouch: true, hasMap: false })
+  await signIn(page, login)
+  await page.getByRole('region', { name: 'First steps' }).waitFor()
+  await page.getByRole('button', { name: 'Size of the list: half' }).tap()
+  await page.getByRole('button', { name: 'Size of the list: large' }).waitFor()
+})
