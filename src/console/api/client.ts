@@ -36,9 +36,11 @@ interface Bearer {
   token: string | undefined
   /** Returns whether there is a new token. */
   renew(): Promise<boolean>
+  /** A change was refused: permissions may have been taken away. */
+  refused(): void
 }
 
-let bearer: Bearer = { token: undefined, renew: async () => false }
+let bearer: Bearer = { token: undefined, renew: async () => false, refused: () => undefined }
 let words: Words = (key) => key
 /** Lead of the server's clock over this machine's. */
 let clockOffsetMs = 0
@@ -67,6 +69,7 @@ export interface Asked {
 export const ask = async (method: string, path: string, asked: Asked = {}): Promise<Response> => {
   const sent = bearer.token
   const response = await send(method, path, asked)
+  if (response.status === 403 && method !== 'GET') bearer.refused()
   if (response.status !== 401 || asked.isAnonymous) return checked(response)
   const isRenewed = bearer.token !== sent || (await bearer.renew())
   return checked(isRenewed ? await send(method, path, asked) : response)

@@ -109,7 +109,7 @@ class Session {
 
   #hold(signed: Signed): void {
     this.token = signed.token
-    useBearer({ token: signed.token, renew: () => this.renew() })
+    useBearer({ token: signed.token, renew: () => this.renew(), refused: () => void this.lookAround() })
     this.user = signed.data
     this.organizations = signed.organizations ?? this.organizations
     remembered.set(this.organization?.organizationId)
@@ -170,7 +170,7 @@ class Session {
   #forget(): void {
     clearTimeout(this.#timer)
     this.token = undefined
-    useBearer({ token: undefined, renew: async () => false })
+    useBearer({ token: undefined, renew: async () => false, refused: () => undefined })
     this.user = undefined
     this.organizations = []
     this.permissions = new Set()

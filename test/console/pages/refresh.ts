@@ -46,3 +46,27 @@ test('what others change meanwhile is there without a reload', { skip, timeout: 
     async () => (await page.getByRole('button', { name: '+ Circle' }).count()) === 0,
   )
 })
+
+test('a change that is refused shows at once what the role has lost, and nothing typed is lost', {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const { service, token, login, hubId } = await openConsoleWorld(t)
+  const permissions = [...SEES, 'edit/geofence']
+  const { data: role } = await ask(service, 'POST', '/role', { token, body: { name: 'Clerk', permissions } })
+  const clerk = { email: `refused.${login.email}`, password: login.password }
+  await ask(service, 'POST', '/user', { token, body: { name: 'Clerk', ...clerk, roleId: role._id, hubId: [hubId] } })
+  const { page } = await openConsole(t, service, { hasMap: false })
+  await signIn(page, clerk)
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  await page.getByRole('button', { name: '+ Circle' }).click()
+  await page.getByLabel('Name').fill('Yard')
+  await page.getByLabel('Centre').fill('52.03, 21')
+  await page.getByLabel('Centre').press('Tab')
+  await ask(service, 'PATCH', `/role/${role._id}`, { token, body: { permissions: SEES } })
+  const save = page.getByRole('button', { name: 'Save', exact: true })
+  await save.click()
+  await page.getByRole('alert').filter({ hasText: 'You lack the permission' }).waitFor()
+  await save.waitFor({ state: 'hidden' })
+  t.equal(await page.getByLabel('Name').inputValue(), 'Yard')
+})
