@@ -230,6 +230,10 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     })
     const report = await call(service, 'GET', `/import-monitoring/${row._id}/report`, { token })
     t.match(report.headers, { 'content-type': /spreadsheetml/ })
+    const exported = await call(service, 'POST', '/tasks/export', { token, body: { format: 'csv' } })
+    const reread = await imported(service, token, exported.text, { type: 'task', flowId: flow._id, mode: 'upsert' })
+    t.match(reread, { succeeded: 1 }, 'an export of tasks, which names people by id, is imported again')
+    t.same((await ask(service, 'GET', `/task/${made._id}`, { token })).data.assigneeIds, made.assigneeIds)
     const csv =
       'externalId,title,description,assignee,tags,load.boxes,load.pallets,Parcels\norder-1,Changed,New,,c,5,1,4\n,None,,,,,,\n'
     const changed = await imported(service, token, csv, {

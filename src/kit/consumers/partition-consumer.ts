@@ -54,6 +54,7 @@ export interface Waiting<Entry> {
 /** Maximum that waits for one consumer in memory, in entries and in weight; one further behind reads the log. */
 const INBOX_MAX = 2_048
 const INBOX_WEIGHT_MAX = 65_536
+
 /**
  * One consumer of one partition's stream: its queue in memory, and the handing over. Entries handled at once are handed
  * over in the turn of all consumers; a loop of its own reads the log, waits for slower ones, and retries.
@@ -78,7 +79,6 @@ export class FedConsumer<Entry> implements TurnTaker {
   /** Logged time since which it is behind; undefined while it has handled everything known. */
   private behindSince: number | undefined
   private inbox: Waiting<Entry>[] = []
-  /** Sum of the weights in the inbox. */
   private inboxWeight = 0
   /** Ends the rest of the loop; undefined while it does not rest. */
   private wake: (() => void) | undefined

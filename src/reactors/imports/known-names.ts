@@ -21,7 +21,7 @@ export interface NamedVehicle {
   hubId?: string
 }
 
-/** Hubs, teams, vehicles and people as files name them: by name or id, people by e-mail. */
+/** Hubs, teams, vehicles and people as files name them: by name or id, people by e-mail or id. */
 export class KnownNames {
   private readonly tables: TableStore
   private readonly caller: UserCaller
@@ -51,14 +51,22 @@ export class KnownNames {
     return (await this.vehicles).get(nameKey(said)) ?? []
   }
 
-  async user(email: string): Promise<string | undefined> {
-    const emailKey = normalizeKey(email)
-    const known = this.users.get(emailKey)
+  async user(said: string): Promise<string | undefined> {
+    const key = normalizeKey(said)
+    const known = this.users.get(key)
     if (known !== undefined) return known ?? undefined
-    const { rows } = await this.tables.find(USERS_TABLE, this.caller.organizationId, { where: { emailKey }, limit: 1 })
-    const id = rows.at(0)?.id
-    this.users.set(emailKey, id ?? null)
+    const id = key.includes('@') ? await this.userOfEmail(key) : await this.userOfId(key)
+    this.users.set(key, id ?? null)
     return id
+  }
+
+  private async userOfEmail(emailKey: string): Promise<string | undefined> {
+    const { rows } = await this.tables.find(USERS_TABLE, this.caller.organizationId, { where: { emailKey }, limit: 1 })
+    return rows.at(0)?.id
+  }
+
+  private async userOfId(id: string): Promise<string | undefined> {
+    return (await this.tables.get(USERS_TABLE, this.caller.organizationId, id)) && id
   }
 
   private async named(table: string, hubOf: (row: Named) => string | undefined): Promise<Map<string, string>> {

@@ -159,7 +159,7 @@ const listed = (text: string): string[] =>
 
 const usersOf = async (names: KnownNames, text: string): Promise<string[]> => {
   const ids = new Set<string>()
-  for (const email of listed(text)) ids.add(await found(names.user(email), '/assigneeIds', 'user', email))
+  for (const said of listed(text)) ids.add(await found(names.user(said), '/assigneeIds', 'user', said))
   return [...ids]
 }
 
