@@ -9,7 +9,7 @@ import { ask, call, startService, until } from '../support/service.ts'
 
 /** What belongs to a person, beside their notifications, which a program has none of. */
 const PERSONAL = [
-  ...OWN.filter((one) => !/(Notifications?|Export)$/.test(one)),
+  ...OWN.filter((one) => !/(Notifications?|Export|Permissions)$/.test(one)),
   'createOrganization',
   'createOrganizationAlias',
   'eraseOrganization',

@@ -58,6 +58,7 @@ export const OWN = [
   'switchOrganization',
   'readOwnUser',
   'amendOwnUser',
+  'readOwnPermissions',
 ]
 
 /** Answer whoever lacks their permission what is their own: nothing, where they have no phone. */

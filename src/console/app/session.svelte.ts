@@ -1,5 +1,5 @@
 // The signed-in user. The token stays in memory; the session's cookie, invisible to scripts, renews it in each tab.
-import { ApiError, ask, get, type Json, orNothing, useBearer } from '../api/client.ts'
+import { ApiError, ask, get, type Json, useBearer } from '../api/client.ts'
 
 /** Storage key of the answer that `account.js` stores for a link that signs in. */
 const HANDED = 'waymark-signed-in'
@@ -119,15 +119,13 @@ class Session {
     for (const tell of this.#onToken) tell(signed.token)
   }
 
-  /** Loads the role's permissions and the organization's time zone. */
+  /** Loads what the user may do and the organization's time zone. */
   async lookAround(): Promise<void> {
-    const [role, settings] = await Promise.all([
-      orNothing<Json>(get(`/role/${this.user.roleId}`), UNREADABLE).catch(() => undefined),
-      get('/organization/settings').catch(() => undefined),
-    ])
+    const [own, settings] = await Promise.all(
+      ['/user/permissions', '/organization/settings'].map((path) => get(path).catch(() => undefined)),
+    )
     // Values that cannot be loaded now stay unchanged.
-    if (role !== undefined || this.permissions.size === 0)
-      this.permissions = new Set((role ?? UNREADABLE).data.permissions)
+    this.permissions = own === undefined ? this.permissions : new Set(own.data.permissions)
     this.timeZone = settings?.data.timeZone ?? this.timeZone
   }
 
@@ -176,11 +174,6 @@ class Session {
     this.permissions = new Set()
     this.state = 'signed-out'
   }
-}
-
-/** Shown if a role cannot be read: the service answers 403 to forbidden requests. */
-const UNREADABLE: Json = {
-  data: { permissions: ['view/tracker', 'view/location-history', 'view/geofence', 'view/task'] },
 }
 
 export const session = new Session()

@@ -8,7 +8,7 @@ import { logoRoutes } from './organizations/logo.ts'
 import { organizationRoutes } from './organizations/organization-routes.ts'
 import { ownUserRoute } from './users/own-user-route.ts'
 import { ownSessionRoutes } from './sessions/own-sessions.ts'
-import { permissionsRoute } from './users/permissions-route.ts'
+import { ownPermissionsRoute, permissionsRoute } from './users/permissions-route.ts'
 import { role } from './users/role.ts'
 import { secondFactorRoutes } from './second-factor/second-factor-routes.ts'
 import { sessionRoutes } from './sessions/session-routes.ts'
@@ -31,6 +31,7 @@ export const identityRoutes = (context: IdentityContext): Route[] => [
   ...organizationRoutes(context),
   eraseOrganizationRoute(context),
   ...logoRoutes(context),
+  ownPermissionsRoute(),
   ...userRoutes(context),
   ownUserRoute(context),
   ...role.routes(context.services),

@@ -3,7 +3,7 @@ import { skip } from '../../support/browser.ts'
 import { namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
 import { ask, type Json, until } from '../../support/service.ts'
 
-const SEES = ['view/role', 'view/tracker', 'view/location-history', 'view/geofence']
+const SEES = ['view/tracker', 'view/location-history', 'view/geofence']
 /** The page asks every five minutes. */
 const LATER = '05:30'
 

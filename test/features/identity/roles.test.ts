@@ -97,7 +97,12 @@ test('every permission is listed with its title and group', async (t) => {
   })
   const field = { name: 'F', email: 'field@example.com', password: PASSWORD, roleId: await roleId(owner, 'fieldUser') }
   await owner.call('POST', '/user', field)
-  t.equal((await (await login(field.email)).call('GET', '/permissions')).status, 403)
+  const user = await login(field.email)
+  t.equal((await user.call('GET', '/permissions')).status, 403)
+  const own = (await user.call('GET', '/user/permissions')).body.data
+  const { data: roles } = (await owner.call('GET', '/roles?key=fieldUser')).body
+  t.same(own.permissions, [...roles[0].permissions].sort(), 'their own are theirs to read')
+  t.same(own.permissionDetails, roles[0].permissionDetails)
 })
 
 test('permissionDetails name data types that there are, each once, and fields that they have', async (t) => {
