@@ -5,12 +5,14 @@ import type { RecordedEvent } from '../../kernel/event.ts'
  * decoded, and under load an event has some thousand points.
  */
 const EVENTS_MAX = 64
-const BYTES_MAX = 262_144
+const BYTES_MAX = 524_288
+/** Events of a first page, before their size is known: few large ones, and enough small ones that a takeover needs no second read. */
+const EVENTS_FIRST = 16
 
-/** How many events to read at a time: the first page is one event, the next follow the sizes found. */
+/** How many events to read at a time: the sizes found decide about the next page. */
 export class PageSize {
   /** Events of the next page. */
-  events = 1
+  events = EVENTS_FIRST
 
   note(page: readonly RecordedEvent[]): void {
     const bytes = page.reduce((sum, { data }) => sum + data.byteLength, 0)
