@@ -8,7 +8,7 @@ import type { ConsumerTurn, TurnTaker } from './consumer-turn.ts'
 import type { IsOurs, Lag } from './follower.ts'
 import { defer } from './deferred.ts'
 import { HandledMarks } from './handled-marks.ts'
-import { PageSize } from './page-size.ts'
+import { decodePage, type PageSize } from './page-size.ts'
 import { forever, within } from './retry.ts'
 
 /**
@@ -42,6 +42,7 @@ export interface PartitionFeedOptions<Entry> {
   logger: Logger
   streamOf: (partition: number) => string
   decode: (event: RecordedEvent, partition: number) => Entry
+  page: PageSize // consumers of one feed learn the size of events from each other
 }
 
 export interface Waiting<Entry> {
@@ -82,7 +83,6 @@ export class FedConsumer<Entry> implements TurnTaker {
   private inboxWeight = 0
   /** Ends the rest of the loop; undefined while it does not rest. */
   private wake: (() => void) | undefined
-  private readonly page = new PageSize()
   private isLost = false
   private isInTurn = false
   /** Entries handed over in a turn and not finished. */
@@ -240,14 +240,14 @@ export class FedConsumer<Entry> implements TurnTaker {
   }
 
   private async catchUp(): Promise<void> {
-    const { log, streamOf, decode } = this.options
+    const { log, streamOf, decode, page } = this.options
     const missing = (this.inbox[0]?.revision ?? Infinity) - 1 - this.at
-    const events = await log.read(streamOf(this.partition), this.at + 1, Math.min(missing, this.page.events))
-    this.page.note(events)
+    const events = await log.read(streamOf(this.partition), this.at + 1, Math.min(missing, page.events))
+    page.note(events)
     if (events.length === 0) this.at = Math.min(this.head, this.at + missing) // all of it is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
     const { consumer, partition } = this
-    const waiting = events.map((event) => ({ ...event, entry: decode(event, partition), weight: 1 }))
+    const waiting = await decodePage(events, (event) => decode(event, partition))
     const entries = waiting.map(({ entry }) => entry)
     if (entries.length > 1 && !this.isClosed) await consumer.foresee?.(entries, partition)
     for (const one of waiting) {

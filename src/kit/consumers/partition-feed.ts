@@ -3,6 +3,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { Follower, type IsOurs, type Lag } from './follower.ts'
 import { ConsumerTurn } from './consumer-turn.ts'
+import { PageSize } from './page-size.ts'
 import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Waiting } from './partition-consumer.ts'
 
 /** Events of one read while following. */
@@ -34,8 +35,8 @@ export class PartitionFeed<Entry> {
   private readonly asked = new Map<number, Promise<RecordedEvent | undefined>>()
   private isClosed = false
 
-  constructor(options: PartitionFeedOptions<Entry>) {
-    this.options = options
+  constructor(options: Omit<PartitionFeedOptions<Entry>, 'page'>) {
+    this.options = { ...options, page: new PageSize() }
   }
 
   /**
