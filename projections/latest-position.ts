@@ -113,9 +113,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
 
   /** Resolves when everything handled so far is committed. @throws Failure engine_down */
   flush(): Promise<void> {
-    return this.inTurn(() =>
-      severalAtOnce(this.partitions, COMMITS_AT_ONCE, ([partition, state]) => this.commit(partition, state)),
-    )
+    return this.inTurn(() => this.commitEach())
   }
 
   /** Resolves when everything handled so far of the tracker's partition is committed. @throws Failure engine_down */
@@ -179,7 +177,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     const begunMs = this.options.clock.monotonic()
     this.pace.rows = [...this.partitions.values()].reduce((rows, { changedCount }) => rows + changedCount, 0)
     try {
-      await severalAtOnce(this.partitions, COMMITS_AT_ONCE, ([partition, state]) => this.commit(partition, state))
+      await this.commitEach()
     } catch (error) {
       this.options.onFailure(error)
     }
@@ -189,6 +187,10 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     )
     const pauseMs = this.pace.pauseMs(this.options.clock.monotonic() - begunMs)
     if (isBehind) this.commitLater(pauseMs)
+  }
+
+  private commitEach(): Promise<void> {
+    return severalAtOnce(this.partitions, COMMITS_AT_ONCE, ([partition, state]) => this.commit(partition, state))
   }
 
   /** Another process now follows the partition, or the table has lost rows: it is loaded again before any handling. */

@@ -14,6 +14,7 @@ export class PageSize {
   events = 1
 
   note(page: readonly RecordedEvent[]): void {
+    if (page.length === 0) return
     const bytes = page.reduce((sum, { data }) => sum + data.byteLength, 0)
     this.events = Math.max(1, Math.min(EVENTS_MAX, Math.floor((BYTES_MAX * page.length) / Math.max(1, bytes))))
   }
