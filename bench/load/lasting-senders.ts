@@ -62,16 +62,16 @@ export const sendPaced = (services: () => readonly { url: string }[], key: strin
 
 const frame = (first: number, count: number, trackers: number): object[] => {
   const recordedAt = Date.now()
-  return Array.from({ length: count }, (_, i) => {
-    const tracker = (first + i) % trackers
-    return {
-      externalId: `load-${tracker}`,
-      recordedAt,
-      lat: FLEET.south + ((tracker * 0.618034 + recordedAt / 1e8) % 1),
-      lng: FLEET.west + ((tracker * 0.414214) % 1),
-    }
-  })
+  return Array.from({ length: count }, (_, i) => pointOf((first + i) % trackers, recordedAt))
 }
+
+/** A tracker's point: it goes north at 4 km/h. */
+export const pointOf = (tracker: number, recordedAt: number): object => ({
+  externalId: `load-${tracker}`,
+  recordedAt,
+  lat: FLEET.south + ((tracker * 0.618034 + recordedAt / 1e8) % 1),
+  lng: FLEET.west + ((tracker * 0.414214) % 1),
+})
 
 const rest = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, Math.max(0, ms)))
 

@@ -5,7 +5,7 @@ import { ask, call, type Service, signUp, startService, until } from '../../test
 import { flagsOf, openServers } from '../support/stand-ins.ts'
 import { FLEET, option } from './fresh-service.ts'
 import { fenceCollection } from './frames.ts'
-import { type Pace, sendPaced } from './lasting-senders.ts'
+import { type Pace, pointOf, sendPaced } from './lasting-senders.ts'
 import { allCpuSecondsOf } from './process-figures.ts'
 
 /**
@@ -63,18 +63,11 @@ const prepare = async (service: Service): Promise<Access> => {
     await post(
       service,
       fleet.key,
-      Array.from({ length: Math.min(5_000, trackers - first) }, (_, i) => firstPoint(first + i)),
+      Array.from({ length: Math.min(5_000, trackers - first) }, (_, i) => pointOf(first + i, Date.now())),
     )
   await post(service, probes.key, probePoints())
   return { fleet, probes }
 }
-
-const firstPoint = (tracker: number): object => ({
-  externalId: `load-${tracker}`,
-  recordedAt: Date.now() - 600_000,
-  lat: FLEET.south + ((tracker * 0.618034) % 1),
-  lng: FLEET.west + ((tracker * 0.414214) % 1),
-})
 
 /** Unknown trackers take servers on a busy machine longer than the service waits. */
 const post = async (service: Service, key: string, points: readonly object[]): Promise<void> => {
