@@ -14,6 +14,7 @@ import {
   type Taken,
 } from '../table-store.ts'
 import { Announcements } from './announcements.ts'
+import { RedisBroadcast } from './redis-broadcast.ts'
 import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
@@ -77,6 +78,7 @@ class RedisTables implements TableStore {
   private readonly pages: KnownPages
   private readonly names: ShownNames
   private readonly announcements: Announcements
+  readonly broadcast: RedisBroadcast
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -89,7 +91,11 @@ class RedisTables implements TableStore {
     this.pages = new KnownPages((key) => this.epoch.confirm(key))
     this.names = new ShownNames(connection, places.prefix)
     this.announcements = new Announcements(connection, places.prefix)
-    this.epoch.onLoss(() => this.announcements.listenAgain())
+    this.broadcast = new RedisBroadcast(connection, places.prefix)
+    this.epoch.onLoss(() => {
+      this.announcements.listenAgain()
+      this.broadcast.hearAgain()
+    })
   }
 
   open(): Promise<void> {
@@ -239,6 +245,7 @@ class RedisTables implements TableStore {
   async close(): Promise<void> {
     this.epoch.close()
     this.announcements.close()
+    this.broadcast.close()
     await this.connection.close()
   }
 
