@@ -29,6 +29,17 @@ export interface Heard {
 
 export const NOTHING: Heard = { points: [] }
 
+/** Content by sender: what one of them said stays together, in its order. */
+export const bySender = (heard: readonly Heard[]): Heard[] => {
+  const found = new Map<string | undefined, Heard>()
+  for (const { name, points } of heard) {
+    const before = found.get(name)
+    if (before === undefined) found.set(name, { points: [...points], name })
+    else before.points.push(...points)
+  }
+  return [...found.values()]
+}
+
 const KNOT = 1852 / 3600
 export const ofKnots = (knots: number | undefined): number | undefined => scaled(knots, KNOT)
 export const ofKmh = (kmh: number | undefined): number | undefined => scaled(kmh, 1 / 3.6)

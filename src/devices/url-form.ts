@@ -1,6 +1,6 @@
 import type { AttributeName } from './attributes.ts'
 import { type Attributes, devicePoint, type Heard, NOTHING, ofPercent } from './point.ts'
-import { boolOf, numberOf, requiredOf, textOf, timeOf } from './values.ts'
+import { boolOf, nameOf, numberOf, requiredOf, textOf, timeOf } from './values.ts'
 
 export type Form = { readonly [name: string]: unknown }
 
@@ -14,7 +14,7 @@ export interface Dialect {
 /** Without a time it has the moment of the request, which is passed in. */
 export const readForm = (given: Form, now: number, dialect: Dialect): Heard => {
   const form = Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), first(value)]))
-  const name = textOf(form.id) ?? textOf(form.deviceid) ?? textOf(form.device_id)
+  const name = nameOf(form.id) ?? nameOf(form.deviceid) ?? nameOf(form.device_id)
   const [lat, lng] = placeOf(form)
   const isPlace = lat !== undefined || lng !== undefined
   // A heartbeat, or a last known place that is marked as no fix.

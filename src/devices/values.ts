@@ -23,6 +23,10 @@ export const requiredOf = (value: unknown): number => numberOf(value) ?? Number.
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
+/** A name; some clients write theirs as a number. */
+export const nameOf = (value: unknown): string | undefined =>
+  typeof value === 'number' ? String(value) : textOf(value)
+
 export const boolOf = (value: unknown): boolean | undefined => {
   if (typeof value === 'boolean') return value
   if (value === 'true' || value === '1' || value === 1) return true

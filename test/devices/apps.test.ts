@@ -6,18 +6,23 @@ import { readOverland } from '../../src/devices/overland/read.ts'
 import { readOwnTracks } from '../../src/devices/owntracks/read.ts'
 import { readTraccar, readTraccarForm } from '../../src/devices/traccar/read.ts'
 import { readTtn } from '../../src/devices/ttn/read.ts'
-import { devicePoint } from '../../src/devices/point.ts'
+import { devicePoint, type Heard, NOTHING } from '../../src/devices/point.ts'
 import { timeOf } from '../../src/devices/values.ts'
 import { checkFact, factsOf } from './facts.ts'
 
 const FACTS_MIN = 5
 
+const only = ([heard = NOTHING]: Heard[]): Heard => heard
+const overlandOf = (body: unknown): Heard => only(readOverland(body))
+const traccarsOf = (body: unknown): Heard[] => readTraccar(body, (form) => readTraccarForm(form, 0))
+const traccarOf = (body: unknown): Heard => only(traccarsOf(body))
+
 const queryOf = (text: string): { [name: string]: string } => Object.fromEntries(new URLSearchParams(text))
 
 test('bodies of apps, as their sources say', async (t) => {
   const readers = {
-    overland: readOverland,
-    traccar: readTraccar,
+    overland: overlandOf,
+    traccar: traccarOf,
     ttn: readTtn,
   }
   for (const [protocol, read] of Object.entries(readers)) {
@@ -76,10 +81,40 @@ test('anything at all is read without an exception', async (t) => {
   strange.push({ _type: 'location' }, { _type: 'encrypted', data: 7 }, { location: { coords: { latitude: {} } } })
   strange.push({ uplink_message: { decoded_payload: { gps_0: [] }, rx_metadata: 'no' } }, { object: { location: 5 } })
   for (const body of strange)
-    for (const read of [readOverland, readTraccar, readTtn, readOwnTracks])
+    for (const read of [overlandOf, traccarOf, readTtn, readOwnTracks])
       t.ok(Array.isArray(read(body).points), `${read.name} of ${JSON.stringify(body)}`)
   for (const body of strange) t.ok(Array.isArray(readChirpStack(body, 'up').points))
   t.same(readOsmAnd({ lat: ['1', '2'], lon: '3', timestamp: 'never' }, 0).points.length, 1)
+})
+
+test('clients made from Traccar Client: members of the form as JSON, one or many, and a location that is flat', async (t) => {
+  const form = {
+    id: 'van',
+    lat: 50.5,
+    lon: 10.25,
+    timestamp: 1_700_000_000,
+    speed: 10,
+    batt: 50,
+    charge: true,
+    alarm: 'sos',
+  }
+  const point = { recordedAt: 1_700_000_000_000, lat: 50.5, lng: 10.25, speed: 10 * (1852 / 3600), battery: 0.5 }
+  t.match(traccarsOf(form), [{ name: 'van', points: [{ ...point, attributes: { charging: true, alarm: 'sos' } }] }])
+  const later = { ...form, timestamp: 1_700_000_001 }
+  t.match(
+    traccarsOf([form, { ...form, id: 7 }, later, { id: 'van' }, null]).map(({ name, points }) => [name, points.length]),
+    [
+      ['van', 2],
+      ['7', 1],
+      [undefined, 0],
+    ],
+    'each device for itself',
+  )
+  const location = { timestamp: '2023-11-14T22:13:20Z', latitude: 50.5, longitude: 10.25, speed: 3, alarm: 'sos' }
+  const flat = { device_id: 'van', location, battery: { level: 0.5 }, activity: { type: 'walking' } }
+  const attributes = { activity: 'walking', alarm: 'sos' }
+  const place = { recordedAt: 1_700_000_000_000, lat: 50.5, lng: 10.25 }
+  t.match(traccarsOf(flat), [{ name: 'van', points: [{ ...place, speed: 3, battery: 0.5, attributes }] }])
 })
 
 test('times in every form that clients write', async (t) => {

@@ -1,15 +1,17 @@
-import { devicePoint, type DevicePoint, type Heard, NOTHING } from '../point.ts'
-import { boolOf, numberOf, objectOf, requiredOf, textOf, timeOf } from '../values.ts'
+import { bySender, devicePoint, type DevicePoint, type Heard, NOTHING } from '../point.ts'
+import { boolOf, nameOf, numberOf, objectOf, requiredOf, textOf, timeOf } from '../values.ts'
 
 /**
- * `{locations: [GeoJSON Feature]}` of Overland and Colota. `current`, which comes beside a long queue, comes again in
- * its turn: taken at once it would make everything before it late.
+ * `{locations: [GeoJSON Feature]}` of Overland and Colota, by device: one that was renamed still sends what it noted
+ * under its old name. `current`, which comes beside a long queue, comes again in its turn: taken at once it would make
+ * everything before it late.
  */
-export const readOverland = (body: unknown): Heard => {
+export const readOverland = (body: unknown): Heard[] => {
   const locations = objectOf(body)?.locations
-  if (!Array.isArray(locations)) return NOTHING
-  const names = locations.map((feature) => textOf(objectOf(objectOf(feature)?.properties)?.device_id))
-  return { points: locations.flatMap(pointOf), name: names.find((name) => name !== undefined) }
+  if (!Array.isArray(locations)) return [NOTHING]
+  const names = locations.map((feature) => nameOf(objectOf(objectOf(feature)?.properties)?.device_id))
+  const known = names.find((name) => name !== undefined)
+  return bySender(locations.map((feature, i) => ({ points: pointOf(feature), name: names[i] ?? known })))
 }
 
 /** A visit or a tracking event without a place is no point. */

@@ -1,19 +1,32 @@
-import { type Attributes, devicePoint, type Heard, ofKnots } from '../point.ts'
+import { type Attributes, bySender, devicePoint, type Heard, ofKnots } from '../point.ts'
 import { type Form, readForm } from '../url-form.ts'
-import { boolOf, type Json, numberOf, objectOf, requiredOf, scalarOf, textOf, timeOf } from '../values.ts'
+import { boolOf, type Json, nameOf, numberOf, objectOf, requiredOf, scalarOf, textOf, timeOf } from '../values.ts'
 
-/** The JSON of Traccar Client from 9 on; a heartbeat has no `coords` and is no point. A list is read as several. */
-export const readTraccar = (body: unknown): Heard => {
-  const root = objectOf(body) ?? {}
-  const name = textOf(root.device_id) ?? (typeof root.device_id === 'number' ? String(root.device_id) : undefined)
+/**
+ * The JSON of Traccar Client and of what is made from it: from 9 on one `location`, or a list of them; members of the
+ * form, which `readFlat` reads; a list of either. A heartbeat has no place and is no point.
+ */
+export const readTraccar = (body: unknown, readFlat: (form: Form) => Heard): Heard[] =>
+  bySender(
+    (Array.isArray(body) ? body : [body]).map((one) => {
+      const root = objectOf(one) ?? {}
+      return typeof root.location === 'object' ? readNested(root) : readFlat(root)
+    }),
+  )
+
+const readNested = (root: Json): Heard => {
   const locations = Array.isArray(root.location) ? root.location : [root.location]
-  return { points: locations.flatMap((location) => pointOf(objectOf(location) ?? {})), name }
+  return {
+    points: locations.flatMap((location) => pointOf(root, objectOf(location) ?? {})),
+    name: nameOf(root.device_id),
+  }
 }
 
-const pointOf = (location: Json) => {
-  const coords = objectOf(location.coords)
+/** Some clients write the place beside the time, and battery and activity beside the location. */
+const pointOf = (root: Json, location: Json) => {
+  const coords = objectOf(location.coords) ?? (location.latitude === undefined ? undefined : location)
   if (coords === undefined) return []
-  const battery = objectOf(location.battery)
+  const battery = objectOf(location.battery ?? root.battery)
   return [
     devicePoint(timeOf(location.timestamp), requiredOf(coords.latitude), requiredOf(coords.longitude), {
       accuracy: numberOf(coords.accuracy),
@@ -25,9 +38,10 @@ const pointOf = (location: Json) => {
         motion: boolOf(location.is_moving),
         odometer: numberOf(location.odometer),
         event: textOf(location.event),
-        activity: textOf(objectOf(location.activity)?.type),
+        activity: textOf(objectOf(location.activity ?? root.activity)?.type),
         charging: boolOf(battery?.is_charging),
         mock: boolOf(location.mock),
+        alarm: textOf(location.alarm),
         ...extrasOf(location.extras),
       },
     }),

@@ -31,6 +31,13 @@ export class DevicePoints {
     this.options = options
   }
 
+  /** What several senders said in one request. @throws Failure as `take` */
+  async takeAll(caller: Caller, heard: readonly Heard[]): Promise<void> {
+    // A tracker's own key determines the tracker: its points stay together, whatever names they come under.
+    if (caller.kind !== 'ingestKey') return this.take(caller, { points: heard.flatMap(({ points }) => points) })
+    await Promise.all(heard.map((one) => this.take(caller, one)))
+  }
+
   /** @throws Failure with status 503 or 429: everything has to be sent again */
   async take(caller: Caller, { points, name }: Heard): Promise<void> {
     if (points.length === 0) return

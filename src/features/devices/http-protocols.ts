@@ -32,7 +32,8 @@ export interface HttpProtocol {
   contentType: string
   /** Example of a body, for the documentation. */
   example: unknown
-  read(request: DeviceRequest): Heard
+  /** What each sender in it said. */
+  read(request: DeviceRequest): readonly Heard[]
   /** JSON once everything is durable; absent: only the status is sent. */
   answer?: unknown
 }
@@ -70,9 +71,9 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     contentType: 'application/json',
     example: { _type: 'location', lat: 52.2296756, lon: 21.0122287, tst: 1777887000, acc: 5, batt: 67, tid: 'JJ' },
     read: (request) => {
-      if (request.body.byteLength === 0) return { points: [] }
+      if (request.body.byteLength === 0) return []
       const secret = request.credential?.split('.')[1]
-      return readOwnTracks(jsonOf(request.body) ?? { _type: 'location' }, { secret, name: nameBeside(request) })
+      return [readOwnTracks(jsonOf(request.body) ?? { _type: 'location' }, { secret, name: nameBeside(request) })]
     },
     answer: [],
   },
@@ -91,8 +92,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
         battery: { level: 0.8, is_charging: false },
       },
     },
-    read: (request) =>
-      isJson(request) ? readTraccar(jsonOf(request.body) ?? UNREADABLE) : readTraccarForm(formOf(request), request.now),
+    read: (request) => readAny(request, readTraccarForm),
   },
   {
     path: 'osmand',
@@ -102,8 +102,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     bodyBytesMax: ONE_MESSAGE_BYTES,
     contentType: 'application/x-www-form-urlencoded',
     example: 'lat=52.2296756&lon=21.0122287&timestamp=1777887000&speed=11.2&bearing=270',
-    read: (request) =>
-      isJson(request) ? readTraccar(jsonOf(request.body) ?? UNREADABLE) : readOsmAnd(formOf(request), request.now),
+    read: (request) => readAny(request, readOsmAnd),
   },
   {
     path: 'ttn',
@@ -116,7 +115,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
       received_at: '2026-05-04T09:30:00.954Z',
       uplink_message: { f_port: 1, decoded_payload: { latitude: 52.2296756, longitude: 21.0122287 } },
     },
-    read: ({ body }) => readTtn(jsonOf(body)),
+    read: ({ body }) => [readTtn(jsonOf(body))],
   },
   {
     path: 'chirpstack',
@@ -130,12 +129,19 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
       deviceInfo: { devEui: '0101010101010101' },
       object: { latitude: 52.2296756, longitude: 21.0122287 },
     },
-    read: ({ body, query }) => readChirpStack(jsonOf(body), textOf(query.event)),
+    read: ({ body, query }) => [readChirpStack(jsonOf(body), textOf(query.event))],
   },
 ]
 
 /** A location without coordinates: the store refuses and counts it. */
 const UNREADABLE = { location: { coords: {} } }
+
+/** Names and units of a form are those of its path, also where a client writes it as JSON. */
+const readAny = (request: DeviceRequest, readForm: (form: Form, now: number) => Heard): readonly Heard[] => {
+  const { query, body, now } = request
+  if (!isJson(request)) return [readForm(formOf(request), now)]
+  return readTraccar(jsonOf(body) ?? UNREADABLE, (form) => readForm({ ...query, ...form }, now))
+}
 
 /** Clients of this form set their content type carelessly. */
 const isJson = ({ body }: DeviceRequest): boolean =>

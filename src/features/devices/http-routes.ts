@@ -36,7 +36,7 @@ const routeOf = (points: DevicePoints, protocol: HttpProtocol, method: 'GET' | '
     }),
     answers: { 200: answerOf(protocol) },
     handler: async (request) => {
-      await points.take(request.caller, namedHeard(protocol, request))
+      await points.takeAll(request.caller, namedHeard(protocol, request))
       const { raw, type } = textOf(protocol.answer)
       return { raw, headers: { 'content-type': type } } satisfies Reply
     },
@@ -52,7 +52,7 @@ const namedHeard = (protocol: HttpProtocol, request: RouteRequest<DeviceRequest[
   const { query, body = NO_BYTES, headers, credential, now } = request
   const heard = protocol.read({ query, body, header: (name) => headers.get(name), credential, now })
   // If the key is in `id`, `id` is no name.
-  return heard.name === credential ? { points: heard.points } : heard
+  return heard.map((one) => (one.name === credential ? { points: one.points } : one))
 }
 
 const NO_BYTES = new Uint8Array()
