@@ -30,16 +30,17 @@ const CHANGES = [`PUT ${ONE}`, `PATCH ${ONE}`, ...MOVES]
 
 type Serving = LosersServices & { writer: Pick<TaskWriter, 'late'> }
 
-/** A route of one task that also answers former assignees, instead of 404. */
+/** A route of one task that also answers former assignees, instead of 404, and says which late work does not count. */
 export const servingLosers = (route: Route, services: Serving): Route => {
   const isRead = route.method === 'GET' && route.path === ONE
   if (!isRead && !CHANGES.includes(`${route.method} ${route.path}`)) return route
   return {
     ...route,
-    answers: withTakenAway(route.answers),
+    answers: withTakenAway(route.answers, isStep(route)),
     handler: async (request) => {
       try {
-        return await route.handler(request)
+        const reply = await route.handler(request)
+        return isStep(route) ? withOvertaken(route, request, reply) : reply
       } catch (error) {
         const lost = await lostIn(error, services, originOf(request), request.params.taskId)
         return isRead ? { body: { data: shown(lost) } } : lateReply(services.writer, route, request, lost)
@@ -84,6 +85,17 @@ const lateReply = async (
   return { body: { data: { ...shown(lost), state, ...(isOvertaken && { overtaken: true }) } }, wrote }
 }
 
+const isStep = ({ path }: Route): boolean => path === `${ONE}/start` || path === `${ONE}/finish`
+
+/** A step that is only noted: the task was cancelled, or a colleague had started or finished it. */
+const withOvertaken = ({ path }: Route, request: RouteRequest, reply: Reply): Reply => {
+  const { userId, isService } = userOf(request)
+  const { data } = reply.body as { data: TaskRow }
+  const by = path.endsWith('/finish') ? data.finishedBy : data.startedBy
+  const counts = by === userId && !(path.endsWith('/start') && data.state === 'cancelled')
+  return counts || isService === true ? reply : { ...reply, body: { data: { ...data, overtaken: true } } }
+}
+
 /** Work possibly done before the task was lost; undefined for an action of the office. */
 const workOf = (type: string, body: JsonObject): Work | undefined => {
   const at = timeIn(body)
@@ -116,6 +128,11 @@ const shown = ({ _id, toMs, ended: { title, state, by } }: Lost) => ({
   takenAway: { at: formatTime(toMs), by },
 })
 
+const OVERTAKEN: JsonSchema = {
+  const: true,
+  description: 'Noted in the history only: a later change of the office stands, or what somebody else did.',
+}
+
 const TAKEN_AWAY: JsonSchema = answered(
   'TaskTakenAway',
   {
@@ -126,17 +143,17 @@ const TAKEN_AWAY: JsonSchema = answered(
       at: DATE_TIME,
       by: answered(undefined, { type: { type: 'string' }, id: { type: 'string' } }),
     }),
-    overtaken: {
-      const: true,
-      description: 'The change that took it away stays in force, or somebody else finished it.',
-    },
+    overtaken: OVERTAKEN,
   },
   ['overtaken'],
 )
 
-const withTakenAway = (answers: Route['answers']): Route['answers'] => {
+const withTakenAway = (answers: Route['answers'], isStep: boolean): Route['answers'] => {
   const { 200: known, ...others } = answers
   const { properties, ...envelope } = known.schema as { properties: { data: JsonSchema } }
-  const schema = { ...envelope, properties: { ...properties, data: { anyOf: [properties.data, TAKEN_AWAY] } } }
+  const own = isStep
+    ? { allOf: [properties.data, answered(undefined, { overtaken: OVERTAKEN }, ['overtaken'])] }
+    : properties.data
+  const schema = { ...envelope, properties: { ...properties, data: { anyOf: [own, TAKEN_AWAY] } } }
   return { ...others, 200: { ...known, schema } }
 }

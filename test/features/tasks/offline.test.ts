@@ -63,6 +63,32 @@ test('what was finished by somebody else meanwhile stays so', async (t) => {
   t.equal((await later.call('GET', `/task/${_id}`)).status, 404, 'it is long gone')
 })
 
+test('a step that does not count since a colleague was faster, or the office cancelled, says so', async (t) => {
+  const { task, move, owner, ada, bob, at, clock } = await openTasks(t)
+  const both = (await task({ assigneeIds: [ada.id, bob.id] }))._id
+  const [ownStart, ownEnd, bobsStart, bobsEnd] = [at(60), at(120), at(70), at(110)]
+  clock.advance(300_000)
+  const of = (answer: { status: number; body: { data: object } }) => [
+    answer.status,
+    (answer.body.data as { overtaken?: true }).overtaken,
+  ]
+  t.same(of(await move(both, 'start', { at: bobsStart }, bob.session)), [200, undefined])
+  const bobs = { at: bobsEnd, components: { receiver: 'B' } }
+  for (const times of ['once', 'again'])
+    t.same(of(await move(both, 'finish', bobs, bob.session)), [200, undefined], times)
+  const sent = { at: ownEnd, components: { receiver: 'A' } }
+  t.same(of(await move(both, 'start', { at: ownStart }, ada.session)), [200, true])
+  for (const times of ['once', 'again']) t.same(of(await move(both, 'finish', sent, ada.session)), [200, true], times)
+  t.match((await owner.call('GET', `/task/${both}`)).body.data, { finishedBy: bob.id, overtaken: undefined })
+
+  const { _id } = await task({ assigneeIds: [ada.id] })
+  const started = at(1)
+  clock.advance(60_000)
+  await move(_id, 'cancel')
+  const late = await move(_id, 'start', { at: started }, ada.session)
+  t.match(late.body.data, { state: 'cancelled', overtaken: true }, 'a cancelled task is still hers')
+})
+
 test('what another person finds at a task that they never had is nothing', async (t) => {
   const { task, move, ada, bob } = await openTasks(t)
   const { _id } = await task({ assigneeIds: [ada.id] })
