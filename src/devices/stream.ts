@@ -11,8 +11,8 @@ export type Said =
 
 /** The bytes of one connection. `now`, in ms since the epoch, is for protocols that tell the device the time. */
 export interface DeviceStream {
-  /** @throws NotThisProtocol */
-  push(chunk: Uint8Array, now: number): Said[]
+  /** Adds what the bytes say to `said`, which has it also when other bytes follow. @throws NotThisProtocol */
+  push(chunk: Uint8Array, now: number, said?: Said[]): Said[]
 }
 
 /** A protocol over TCP, and over UDP where it has datagrams. */

@@ -23,9 +23,8 @@ class TextStream implements DeviceStream {
     this.form = form
   }
 
-  push(chunk: Uint8Array): Said[] {
+  push(chunk: Uint8Array, _now: number, said: Said[] = []): Said[] {
     this.queue.push(chunk)
-    const said: Said[] = []
     while (this.queue.length > 0) {
       const text = this.queue.peek().toString('latin1', 0, MESSAGE_BYTES_MAX)
       const begin = text.indexOf(this.form.begin)
@@ -58,5 +57,5 @@ class TextStream implements DeviceStream {
 
 export const textProtocol = (form: TextForm): StreamProtocol => ({
   open: () => new TextStream(form),
-  readDatagram: (datagram) => new TextStream(form).push(datagram),
+  readDatagram: (datagram, now) => new TextStream(form).push(datagram, now),
 })

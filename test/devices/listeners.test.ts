@@ -120,6 +120,11 @@ test('hardware over TCP and UDP: points are acknowledged once durable, and repea
     const noise = new Device(portOf(service, 'teltonika'))
     noise.socket.write(Buffer.alloc(1024 * 1024, 0x5a))
     await noise.ends()
+    const broken = new Device(portOf(service, 'teltonika'))
+    const good = [imeiLogin('356307042448888'), frameOf(recordsOf([start]))]
+    broken.socket.write(Buffer.concat([...good, Buffer.from('GET / HTTP/1.1')]))
+    t.equal(await broken.hears(5), '0100000001', 'what was said before the noise of the same write is taken')
+    await broken.ends()
   })
 
   await t.test('Teltonika over UDP', async (t) => {
@@ -199,7 +204,7 @@ test('hardware over TCP and UDP: points are acknowledged once durable, and repea
     device.socket.destroy()
   })
 
-  t.equal((await ask(service, 'GET', '/trackers', { token })).total, 7)
+  t.equal((await ask(service, 'GET', '/trackers', { token })).total, 8)
 })
 
 test('an unknown device is refused, told of once a minute, and taken once somebody has made its tracker', {

@@ -29,9 +29,8 @@ class Gt06Stream implements DeviceStream {
   private zoneMs = 0
   private isKnown = false
 
-  push(chunk: Uint8Array, now: number): Said[] {
+  push(chunk: Uint8Array, now: number, said: Said[] = []): Said[] {
     this.queue.push(chunk)
-    const said: Said[] = []
     while (this.queue.length > 0) {
       const [bytes, frame] = readFrame(this.queue.peek())
       if (bytes === 0) break

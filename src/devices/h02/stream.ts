@@ -20,8 +20,7 @@ class H02Stream implements DeviceStream {
   /** The last binary message ended with the received bytes: its tail may follow. */
   private mayHaveTail = false
 
-  push(chunk: Uint8Array, now: number): Said[] {
-    const said: Said[] = []
+  push(chunk: Uint8Array, now: number, said: Said[] = []): Said[] {
     this.queue.push(chunk)
     while (this.queue.length > 0) {
       const bytes = this.queue.peek()

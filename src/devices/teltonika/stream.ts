@@ -17,9 +17,8 @@ const REFUSED = Buffer.from([0])
 class TeltonikaStream implements DeviceStream {
   private readonly queue = new ByteQueue()
 
-  push(chunk: Uint8Array): Said[] {
+  push(chunk: Uint8Array, _now: number, said: Said[] = []): Said[] {
     this.queue.push(chunk)
-    const said: Said[] = []
     while (this.queue.length > 0) {
       const [bytes, message] = readMessage(this.queue.peek())
       if (bytes === 0) break

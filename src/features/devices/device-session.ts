@@ -1,5 +1,5 @@
 import type { DevicePoint } from '../../devices/point.ts'
-import type { DeviceStream, Said } from '../../devices/stream.ts'
+import { type DeviceStream, NotThisProtocol, type Said } from '../../devices/stream.ts'
 import type { IngestKeyCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -19,7 +19,10 @@ export interface SessionOptions {
   logger: Logger
 }
 
-/** Action after a message. */
+/** One step of a connection; `end`: what follows is not the protocol. */
+export type Step = Said | { kind: 'end' }
+
+/** Action after a step. */
 export type Outcome = { answer?: Buffer; ends?: true; login?: true }
 
 /** One connected device: its messages in order, and the answers once they are durable. */
@@ -33,14 +36,23 @@ export class DeviceSession {
     this.stream = stream
   }
 
-  /** @throws NotThisProtocol */
-  read(chunk: Uint8Array): Said[] {
-    return joined(this.stream.push(chunk, this.options.clock.now()))
+  /** @throws NotThisProtocol when nothing was said before */
+  read(chunk: Uint8Array): Step[] {
+    const said: Said[] = []
+    try {
+      this.stream.push(chunk, this.options.clock.now(), said)
+    } catch (error) {
+      if (!(error instanceof NotThisProtocol) || said.length === 0) throw error
+      // How the network cuts the bytes decides nothing.
+      return [...joined(said), { kind: 'end' }]
+    }
+    return joined(said)
   }
 
   /** Without an answer nothing was stored: the device keeps the points and resends them. */
-  async handle(said: Said): Promise<Outcome> {
+  async handle(said: Step): Promise<Outcome> {
     if (said.kind === 'answer') return { answer: said.answer }
+    if (said.kind === 'end') return { ends: true }
     try {
       return said.kind === 'login' ? await this.login(said) : await this.store(said)
     } catch (error) {

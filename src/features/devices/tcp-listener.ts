@@ -1,7 +1,7 @@
 import { type BlockList, createServer, isIPv6, type Server, type Socket } from 'node:net'
-import { NotThisProtocol, type Said, type StreamProtocol } from '../../devices/stream.ts'
+import { NotThisProtocol, type StreamProtocol } from '../../devices/stream.ts'
 import { pause } from '../../kit/consumers/retry.ts'
-import { DeviceSession, type SessionOptions } from './device-session.ts'
+import { DeviceSession, type SessionOptions, type Step } from './device-session.ts'
 
 /** Bounds of one listener. */
 export interface ListenerLimits {
@@ -106,15 +106,15 @@ export class TcpListener {
   }
 
   private async serve(socket: Socket, session: DeviceSession, chunk: Uint8Array, stopLogin: () => void): Promise<void> {
-    for (const said of session.read(chunk)) {
-      const isGoingOn = await this.answer(socket, session, said, stopLogin)
+    for (const step of session.read(chunk)) {
+      const isGoingOn = await this.answer(socket, session, step, stopLogin)
       if (!isGoingOn) return
     }
     if (!socket.destroyed) socket.resume()
   }
 
-  private async answer(socket: Socket, session: DeviceSession, said: Said, stopLogin: () => void): Promise<boolean> {
-    const { answer, ends, login } = await session.handle(said)
+  private async answer(socket: Socket, session: DeviceSession, step: Step, stopLogin: () => void): Promise<boolean> {
+    const { answer, ends, login } = await session.handle(step)
     if (login) stopLogin()
     if (socket.destroyed) return false
     if (answer !== undefined) socket.write(answer)
