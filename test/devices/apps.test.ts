@@ -67,6 +67,46 @@ test('an OwnTracks message as libsodium seals it opens with the same key alone',
   t.ok(Number.isNaN(readOwnTracks({ ...message, data: 'short' }, { secret: 'a-secret' }).points[0].lat))
 })
 
+test('what trackers of hardware say beside a location of OwnTracks, in the units of the table', async (t) => {
+  const place = { _type: 'location', lat: 1, lon: 2, tst: 1_700_000_000 }
+  const attributesOf = (said: object) => readOwnTracks({ ...place, ...said }).points[0].attributes
+  const said = {
+    odometer: 12.5,
+    hmc: 5400,
+    ign: true,
+    rpm: 900,
+    flvl: 40,
+    uext: 12.4,
+    ubatt: 3.9,
+    vin: 'V',
+    din1: 1,
+    dout2: false,
+  }
+  t.strictSame(attributesOf(said), {
+    ignition: true,
+    odometer: 12_500,
+    engineHours: 1.5,
+    rpm: 900,
+    fuel: 40,
+    power: 12.4,
+    batteryVoltage: 3.9,
+    vin: 'V',
+    input1: true,
+    output2: false,
+  })
+  for (const [reason, attributes] of [
+    [{ t: 'i' }, { ignition: true }],
+    [{ t: 'I' }, { ignition: false }],
+    [{ t: 'e' }, { powerCut: true, alarm: 'powerCut' }],
+    [{ t: 'E' }, { powerCut: false }],
+    [{ t: '!' }, { alarm: 'tow' }],
+    [{ t: 'h', rty: 4 }, { alarm: 'hardAcceleration' }],
+    [{ t: 'h' }, {}],
+    [{ t: 'constructor' }, {}],
+  ] as const)
+    t.strictSame(attributesOf(reason), { event: reason.t, ...attributes })
+})
+
 test('anything at all is read without an exception', async (t) => {
   const strange: unknown[] = [
     undefined,

@@ -1,5 +1,6 @@
 import { devicePoint, type Heard, NOTHING, ofKmh, ofPercent } from '../point.ts'
 import { type Json, numberOf, objectOf, requiredOf, textOf, timeOf } from '../values.ts'
+import { hardwareIn } from './hardware.ts'
 import { openSecretBox } from './secret-box.ts'
 
 export interface OwnTracksOptions {
@@ -49,7 +50,7 @@ const locationOf = (message: Json) =>
       network: textOf(message.SSID),
       region: regionsOf(message.inregions),
       trackerLabel: textOf(message.tid),
-      odometer: numberOf(message.odometer),
+      ...hardwareIn(message),
     },
   })
 
