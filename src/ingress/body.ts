@@ -87,6 +87,11 @@ export class BodyReader {
     res.onData((chunk, isLast) => this.take(chunk, isLast))
   }
 
+  /** Most bytes that are taken. */
+  get bytesMax(): number {
+    return this.options.bytesMax
+  }
+
   /** All bytes were received. */
   get complete(): boolean {
     return this.ended

@@ -2,7 +2,7 @@ import type { BodyReader } from './body.ts'
 import type { Exchange } from './exchange.ts'
 
 /** A larger form holds no key of a device: the body of a stranger is read up to this. */
-const FORM_BYTES_MAX = 16 * 1024
+const FORM_BYTES_MAX = 64 * 1024
 const DEVICE_KEY = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[\w-]{43}$/i
 
 /**
@@ -38,7 +38,7 @@ const keyNamed = (parameters: URLSearchParams): string | undefined =>
 
 /** Clients of forms often send no content type, or another one: what is no JSON may be a form. */
 const keyInForm = async ({ declaredBytes }: Exchange, reader?: BodyReader): Promise<string | undefined> => {
-  if (reader === undefined || declaredBytes === undefined || declaredBytes > FORM_BYTES_MAX) return undefined
+  if (reader === undefined || (declaredBytes ?? reader.bytesMax) > FORM_BYTES_MAX) return undefined
   const body = await reader.bytes()
   if (/^\s*[{[]/.test(body.toString('latin1', 0, 64))) return undefined
   const parameters = new URLSearchParams(body.toString())

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { request } from 'undici'
 import { test, type Test } from 'tap'
 import { ask, call, signUp, startService, until, type Json, type Service } from '../support/service.ts'
@@ -66,6 +67,8 @@ test('apps over HTTP: each protocol, each place of the key, each answer', { time
         t.equal(sent.status, 200, `${name} of a form, ${type}`)
       }
     }
+    const inChunks = { method: 'POST', body: Readable.from([`id=${key}&`, form]) } as const
+    t.equal((await request(`${service.url}/in/traccar`, inChunks)).statusCode, 200, 'a form of a length not told')
     t.match(
       await send(service, `/owntracks/${key}`, { body: { ...location(94), tst, tid: '&key=none&' } }),
       ok,
