@@ -23,7 +23,6 @@ const BATCH_EVENTS_MAX = 512
 /** Pause between inserts, while events gather for the next, so that many commands make few parts. */
 const GATHER_MS = 250
 
-/** One event of the audited streams. */
 export interface AuditedEvent {
   revision: number
   event: RecordedEvent

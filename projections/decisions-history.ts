@@ -27,7 +27,6 @@ export class DecisionsHistory extends HistoryConsumer<DecidedEntry> {
   }
 }
 
-/** The rows of transitions and of trips. */
 export const decisionBuffer = (epoch: number, erased: Erased): EntryBuffer<DecidedEntry> =>
   new EntryBuffer(
     ({ decided }) => decided?.decisions.length ?? 0,
@@ -48,7 +47,6 @@ const timeOf = (decision: Transition | TripChange): number =>
 const blockOf = (table: string, block: Uint8Array | undefined): HistoryBlock[] =>
   block === undefined ? [] : [{ table, block }]
 
-/** A decision and its place in the log. */
 interface PlacedDecision<Kind = Transition | TripChange> {
   decision: Kind
   partition: number

@@ -9,7 +9,6 @@ import { untilDone } from '../src/kit/consumers/retry.ts'
 import type { Settlement } from '../src/kit/http/route.ts'
 import { ERASURES, historyConsumer, type OwnedPlace } from './history-checkpoints.ts'
 
-/** Erasures applied to the history at once. */
 const ERASURES_AT_ONCE = 256
 
 type LogReader = Pick<EventLog, 'read'>
@@ -72,7 +71,6 @@ export const erasureSteps = (consumers: readonly string[], partitions: number): 
     })),
   )
 
-/** A consumer that inserts into the history. */
 interface Inserter {
   flush(): Promise<void>
   notErased(through: number): OwnedPlace[]

@@ -37,7 +37,6 @@ export interface RowBuffer<Entry> {
   clear(): void
 }
 
-/** An entry and the partition of its stream. */
 export interface Placed<Entry> {
   partition: number
   entry: Entry

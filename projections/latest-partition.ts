@@ -60,7 +60,6 @@ export class LatestPartition {
     return unread && [...unread.values()]
   }
 
-  /** Takes what is stored of a tracker. */
   restore({ organizationId, trackerId, row }: StoredLatest): void {
     const slot = this.trackers.of(trackerId)
     const piece = this.records.piece(slot)
@@ -103,7 +102,6 @@ export class LatestPartition {
     return slot === undefined ? undefined : this.rowAt(slot)
   }
 
-  /** Slots whose row has changed since the last call. */
   takeChanged(): number[] {
     const { changed } = this
     this.changed = []

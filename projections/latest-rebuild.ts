@@ -13,7 +13,6 @@ import { forEachNewest } from './latest-partition.ts'
 import { LATEST_POSITION } from './latest-position.ts'
 import { latestOfPartition, ownedPoint, trackerChange } from './latest-restore.ts'
 
-/** Place of a batch or a deletion in the log. */
 export interface LogPlace {
   epoch: number
   revision: number
@@ -29,7 +28,6 @@ export interface NewestPosition {
 
 export interface LatestRebuildParts {
   tables: Pick<TableStore, 'scan' | 'getMany' | 'take' | 'commit'>
-  /** Number of partitions of the log. */
   partitions: number
   epoch: number
   /** Points recorded before this time (ms since the epoch) may have expired from the history. */

@@ -12,7 +12,6 @@ type ListedServices = Pick<Services, 'history' | 'clock' | 'partitions'> & { set
 /** Time for which a read that finds nothing waits for the history to follow. */
 const CATCH_UP_MS = 1_000
 
-/** Rows that the history lists. */
 export const listedRows = ({ history, clock }: ListedServices): HistoryRows => new HistoryRows(history, clock)
 
 /** Trips from the history; a missing one is looked up again when it has everything logged. */

@@ -12,7 +12,6 @@ const BLOCK_ROWS = 50_000
 const FIRST_ROWS = 4_096
 const BLOCK_AGE_MS = 500
 
-/** Puts every point of the log into the history. */
 export class LocationHistory extends HistoryConsumer<LocationEntry> {
   /** @param blockRowsMax points of one insert */
   constructor({ blockRowsMax = BLOCK_ROWS, ...services }: HistoryServices & { blockRowsMax?: number }) {

@@ -60,7 +60,6 @@ export class PointSteps {
     await this.round
   }
 
-  /** Rolls up everything that is due. */
   async rollUpDue(): Promise<void> {
     let state = await this.begin()
     if (state === undefined) return

@@ -37,7 +37,6 @@ export const decodeRuns = (event: RecordedEvent): RunsEntry => ({
 /** Ids of one question to the history. */
 const IDS_MAX = 1_000
 
-/** Puts runs of automations with their attempts into the history. */
 export class RunsHistory extends HistoryConsumer<RunsEntry> {
   constructor(services: HistoryServices) {
     const buffer = () => runBuffer(services.history, services.epoch, services.erasures.known)
@@ -45,7 +44,6 @@ export class RunsHistory extends HistoryConsumer<RunsEntry> {
   }
 }
 
-/** The rows of runs. */
 export const runBuffer = (history: Pick<HistoryStore, 'rows'>, epoch: number, erased: Erased): EntryBuffer<RunsEntry> =>
   new EntryBuffer(
     ({ fact }) => (fact === undefined ? 0 : 1),
@@ -87,7 +85,6 @@ const runChanges = async (
   return told.filter(({ _id }) => known.has(_id))
 }
 
-/** An attempt as the history keeps it. */
 const attemptText = ({ at, statusCode, durationMs, error, answer, wrote, failures }: AttemptMade): string =>
   JSON.stringify({ at, statusCode, durationMs, error, answer, wrote, failures } satisfies RunRow['attempts'][number])
 

@@ -4,7 +4,6 @@ import { NO_ORGANIZATION } from '../src/kernel/table.ts'
 import { idOfStream, type ResourceData } from '../src/kit/commands/declared-event.ts'
 import type { Projection } from '../src/kit/consumers/projection.ts'
 
-/** The share of each token. */
 export const shareTokens: Projection = {
   name: 'share-tokens',
   version: 1,

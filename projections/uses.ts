@@ -18,7 +18,6 @@ import { bytesOf, newBytes, storedFiles } from '../src/kit/files/stored-files.ts
 import { NO_SUMS, type Sum, USES, USES_OF_ONE, type UsesRow } from '../src/kit/quotas/uses.ts'
 import type { DirectoryPart } from './directory.ts'
 
-/** Share of one record in a sum. */
 interface UseOfOne extends Row {
   amount: number
   /** Position of the event from which it was computed. */
@@ -34,7 +33,6 @@ interface Data {
   changes?: { shape?: ShapeInput }
 }
 
-/** Nouns whose records name files. */
 const WITH_FILES = ['task', 'data', 'addon', 'organization']
 /** Jobs whose files stay as long as they do. */
 const JOBS = [EXPORT, IMPORT]

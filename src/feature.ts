@@ -40,13 +40,11 @@ export interface FeatureServices extends Services {
   processes: ProcessRunner
   origin: LogOrigin
   owners: Owners
-  /** Life of this process. */
   life: Life
   caller: HttpCaller
   mailer: Mailer
   /** Left out: distances are great circles. */
   travelTimes?: TravelTimes
-  /** Actions of automations. */
   actions: Actions
   settle: Settle
   metrics: Metrics

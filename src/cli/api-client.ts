@@ -10,7 +10,6 @@ export interface ApiAnswer {
 /** The server at the URL does not answer or cannot serve now, for example while it starts; it may come back. */
 export class Unreachable extends ConfigError {}
 
-/** A small client of the public API, for the command line. */
 export class ApiClient {
   readonly url: string
   private readonly dispatcher: Dispatcher | undefined

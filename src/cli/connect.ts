@@ -19,7 +19,6 @@ interface Tracker {
   name: string
 }
 
-/** `waymark connect`. */
 export const connectCommand = async (args: readonly string[]): Promise<number> => {
   const options = {
     ...CONNECTION_OPTIONS,

@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util'
 import { ConfigError } from '../config-values.ts'
 import { ApiClient, Unreachable } from './api-client.ts'
 
-/** Options of every command that talks to a running service. */
 export const CONNECTION_OPTIONS = {
   url: { type: 'string', default: 'http://127.0.0.1:8080' },
   ca: { type: 'string' },
@@ -29,7 +28,6 @@ export const parseOptions = (args: readonly string[], options: OptionTable, allo
 
 type Values = { [name: string]: unknown }
 
-/** The client for `--url` and `--ca`. */
 export const clientOf = ({ url, ca }: Values): ApiClient => {
   if (ca !== undefined && !existsSync(ca as string))
     throw new ConfigError(`--ca must name a file; ${ca} does not exist`)

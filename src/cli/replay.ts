@@ -18,7 +18,6 @@ ${CONNECTION_USAGE}, where no key is given
 /** Refused rows whose lines are printed. */
 const REJECTED_SHOWN_MAX = 20
 
-/** `waymark replay`. */
 export const replayCommand = async (args: readonly string[]): Promise<number> => {
   const options = { ...CONNECTION_OPTIONS, key: { type: 'string' }, speed: { type: 'string', default: '1' } } as const
   const { values, positionals } = parseOptions(args, options, true)

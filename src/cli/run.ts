@@ -26,7 +26,6 @@ const USAGE = `waymark: real-time location streaming and field operations
 /** Origin of an error; printed with `NODE_DEBUG=waymark`. */
 const details = debuglog('waymark')
 
-/** Runs one command and returns the exit code of the process. */
 export const run = async (args: readonly string[]): Promise<number> => {
   const [command = 'help', ...rest] = args
   try {

@@ -24,7 +24,6 @@ interface FromServer {
   code?: string
 }
 
-/** `waymark watch`. */
 export const watchCommand = async (args: readonly string[]): Promise<number> => {
   const options = {
     ...CONNECTION_OPTIONS,

@@ -26,7 +26,6 @@ export class ByteQueue {
     return this.buffer.subarray(this.from, this.to)
   }
 
-  /** Drops the first bytes. */
   skip(bytes: number): void {
     this.from += bytes
     if (this.from < this.to) return

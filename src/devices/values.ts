@@ -4,7 +4,6 @@ export type Json = { [member: string]: unknown }
 export const objectOf = (value: unknown): Json | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined
 
-/** The objects of a list. */
 export const objectsOf = (values: readonly unknown[]): Json[] =>
   values.flatMap((value) => {
     const object = objectOf(value)

@@ -5,7 +5,6 @@ import { Failure } from '../kernel/errors.ts'
 import { isBeyondRepair } from './write-errors.ts'
 
 export interface DiskRoomOptions {
-  /** A folder on the disk. */
   path: string
   /** Message for a refused caller. */
   message: string
@@ -40,7 +39,6 @@ export class DiskRoom {
     return this.refusal !== undefined
   }
 
-  /** Whether a commit of this size may be tried. */
   takes(bytes: number): boolean {
     if (this.refusal === undefined) this.look(bytes)
     return !this.isShort

@@ -22,7 +22,6 @@ export interface Bounds {
 /** Value that a field is compared with. */
 export type Term = string | number | boolean
 
-/** Bounds of one field. */
 export interface Range extends Bounds {
   field: string
   /** The field is circular, as longitudes are: `from` beyond `to` means from there on, or up to there. */
@@ -93,7 +92,6 @@ export interface Counted {
   counts: number[]
 }
 
-/** All bounds of a question. */
 export const rangesOf = ({ range, ranges = [] }: Pick<Find, 'range' | 'ranges'>): readonly Range[] =>
   range === undefined ? ranges : [range, ...ranges]
 

@@ -39,7 +39,6 @@ export class FenceStore {
     this.#inUse.delete(version)
   }
 
-  /** The shape of a fence in a version. */
   shape(fence: number, version: number): Shape | undefined {
     let entry = this.#entries.get(fence)
     while (entry !== undefined && entry.from > version) entry = entry.older

@@ -57,7 +57,6 @@ export const positionsOf = (input: ShapeInput): number => {
   return polygons.flat().reduce((sum, ring) => sum + ring.length, 0)
 }
 
-/** The box around a shape. */
 export const shapeBox = (input: ShapeInput): Box => boxAround(makeShape(input).parts.flatMap(({ boxes }) => [...boxes]))
 
 /** The slabs of a shape's parts, by their boxes. */

@@ -90,7 +90,6 @@ export class Admission {
   }
 }
 
-/** Names the credential that a caller presented. */
 const credentialOf = (caller: Caller): string => {
   if (caller.kind === 'user') return `token:${caller.jti}`
   return caller.kind === 'tracker' ? `tracker:${caller.organizationId}:${caller.trackerId}` : `key:${caller.keyId}`

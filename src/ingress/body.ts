@@ -38,7 +38,6 @@ export class BodyBudget {
 export interface BodyOptions {
   clock: Clock
   budget: BodyBudget
-  /** Network of the client. */
   network: string
   bytesMax: number
   timeoutMs: number
@@ -92,7 +91,6 @@ export class BodyReader {
     return this.options.bytesMax
   }
 
-  /** All bytes were received. */
   get complete(): boolean {
     return this.ended
   }

@@ -12,7 +12,6 @@ const quotaSchema: JsonSchema = {
   required: ['name', 'max', 'use'],
 }
 
-/** The body of every error. */
 export const errorSchema: JsonSchema = {
   type: 'object',
   properties: {

@@ -83,7 +83,6 @@ export interface IngressOptions {
   rollout(caller: Pick<UserCaller, 'organizationId' | 'verifiedEmail'>): boolean
   tables: TableStore
   keyring: Keyring
-  /** Life of this process. */
   life: Life
   logger: Logger
   clock: Clock

@@ -14,7 +14,6 @@ import type { Exchange } from './exchange.ts'
 import { parseJson } from './json-body.ts'
 import { answerData, answerFailure, answerJson, type Answered } from './reply.ts'
 
-/** A request matched to a route. */
 export interface Call {
   exchange: Exchange
   route: CompiledRoute

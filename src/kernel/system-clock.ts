@@ -1,6 +1,5 @@
 import type { Clock } from './clock.ts'
 
-/** The real time. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

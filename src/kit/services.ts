@@ -24,6 +24,5 @@ export interface Services {
   processes: Processes
   /** Left out, nothing is bounded: a command already decided must not be refused. */
   quotas?: Quotas
-  /** Number of partitions of the log. */
   partitions: number
 }

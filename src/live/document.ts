@@ -107,7 +107,6 @@ const GAP: Message = {
   examples: [{ type: 'gap', id: 's1' }],
 }
 
-/** The messages of the channel /live, for the AsyncAPI document. */
 export const liveDocument = (events: readonly EventDocument[]): ChannelDocument => ({
   path: '/live',
   title: 'Live positions and events',

@@ -13,7 +13,6 @@ export interface FeedOptions {
   logger: Logger
 }
 
-/** The hub, as feeds see it. */
 export interface FeedHub {
   readonly options: FeedOptions
   isWatched(organizationId: string): boolean
@@ -47,7 +46,6 @@ export interface LiveFeed {
   endOf?(options: FeedOptions, from: Reach, signal: AbortSignal): Promise<Reach | undefined>
 }
 
-/** An event of the channel /live in the AsyncAPI document. */
 export interface EventDocument {
   channel: ChannelName
   description: string

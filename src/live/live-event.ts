@@ -5,7 +5,6 @@ import type { Reach } from './cursor.ts'
 export const CHANNELS = ['positions', 'geofence', 'trip', 'task', 'automation', 'job', 'notification'] as const
 export type ChannelName = (typeof CHANNELS)[number]
 
-/** Parameters of a subscription. */
 export interface Wanted {
   id: string
   channels: ReadonlySet<ChannelName>

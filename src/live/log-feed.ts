@@ -10,7 +10,6 @@ export const REPLAY_EVENTS_MAX = 500_000
 const REPLAY_PAGE_EVENTS = 64
 
 export interface LogFeedOptions {
-  /** Name of the consumer. */
   name: string
   /** Part of cursors that it moves. */
   index: number

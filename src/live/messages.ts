@@ -60,7 +60,6 @@ export type ClientMessage =
   /** Answered with an error, closes nothing. */
   | { kind: 'invalid'; id: string | undefined; message: string }
 
-/** Reads one frame of a client. */
 export const readMessage = (data: ArrayBuffer, isBinary: boolean): ClientMessage => {
   if (isBinary) return { kind: 'unreadable', reason: 'this channel takes text frames only' }
   let message: unknown

@@ -28,7 +28,6 @@ export interface Snapshot {
 /** One client's subscription under one id, with the positions that it has, and the updates that it is owed. */
 export class Subscription implements Watcher {
   readonly wanted: Wanted
-  /** Its id as JSON. */
   readonly idText: string
   caller: UserCaller
   /** Slots whose position the client has. */

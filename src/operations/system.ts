@@ -114,7 +114,6 @@ const STATUS: JsonSchema = {
   ],
 }
 
-/** System status for operators. */
 export const systemRoute = (services: SystemServices): Route =>
   route({
     method: 'GET',

@@ -24,7 +24,6 @@ export const bury = async (
   return appendFacts(log, stream, [tombstone], [id], 0, metadata)
 }
 
-/** Erases a user's in-app notifications. */
 export const buryNotifications = async (
   log: EventLog,
   userId: string,

@@ -11,7 +11,6 @@ import { NO_SUMS } from '../kit/quotas/uses.ts'
 /** Limits whose table has another name. */
 const TABLES: { [limit: string]: string } = { records: RECORDS }
 
-/** Quotas for all `LIMITS`. */
 export const quotasOf = (
   services: { tables: Pick<TableStore, 'find' | 'get' | 'checkpoint'>; clock: Clock },
   limits: Limits,

@@ -32,7 +32,6 @@ export interface Feeds {
 /** What processes tell each other as soon as it is in the log: each that serves the live view follows all of it. */
 export const TOLD = [POINTS_RECORDED, DECIDED]
 
-/** Input of `openService`. */
 export interface ServiceParts
   extends Pick<
     FeatureServices,
@@ -43,7 +42,6 @@ export interface ServiceParts
   told?: ToldEvents
 }
 
-/** Input for opening a role. */
 export interface RoleServices extends OperationServices {
   feeds: Feeds
 }

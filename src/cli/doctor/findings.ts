@@ -1,11 +1,9 @@
-/** Result of one check. */
 export interface Finding {
   /** Part of the installation, such as `machine`, `keys`, `service`, `log`. */
   area: string
   /** Undefined if unknown. */
   ok: boolean | undefined
   what: string
-  /** Remedy, if it is not well. */
   advice?: string
 }
 

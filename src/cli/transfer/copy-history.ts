@@ -82,6 +82,5 @@ const copySlice = async (
 const tokenOf = ({ table, month, from }: HistorySlice, now: number, block: number): string =>
   `copy:${table}:${month}:${from ?? 0}:${now}:${block}`
 
-/** Whether a history has rows. */
 export const isEmptyHistory = async (store: HistoryStore): Promise<boolean> =>
   (await retentionOf(store)) === undefined || (await historyParts(store)).length === 0

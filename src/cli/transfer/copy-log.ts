@@ -25,7 +25,6 @@ export interface CopyLogOptions {
   newId(): string
   /** Events between progress notes: repeated by a killed run, sorted by a reader of the copy (default 4,096). */
   windowEventsMax?: number
-  /** Called with the number of events copied so far. */
   onProgress?(events: number): void
 }
 

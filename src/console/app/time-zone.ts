@@ -50,6 +50,5 @@ export const startOfDay = (day: string, timeZone: string): number => {
   return dayAt(found, timeZone) === day ? found : Math.max(first, second)
 }
 
-/** The date `days` later. */
 export const dayAfter = (day: string, days = 1): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10)

@@ -76,7 +76,6 @@ export class Draft {
     return polygonOf(this.rings)
   }
 
-  /** Features for the map. */
   features(): { shape: Feature[]; handles: Feature[] } {
     const drawn = this.#preview()
     const found = drawn === undefined ? undefined : fenceFeature(drawn)

@@ -50,7 +50,6 @@ const clusterOf = (fleet: Fleet, slots: number[]): Cluster => {
   return { slots, lng: lng / slots.length, lat: lat / slots.length }
 }
 
-/** Feature of a cluster for the map. */
 export const clusterFeature = ({ slots, lng, lat }: Cluster, index: number): Feature => ({
   type: 'Feature',
   properties: { index, count: slots.length, name: String(slots.length) },

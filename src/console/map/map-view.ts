@@ -120,7 +120,6 @@ export class MapView {
     this.trackers.colors = palette.trackers
   }
 
-  /** Draws the trackers of these slots. */
   drawFleet(fleet: Fleet, slots: readonly number[], selected: number | undefined): void {
     this.#fleet = fleet
     this.#visible = slots

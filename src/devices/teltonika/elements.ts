@@ -96,7 +96,6 @@ export const addLong = (attributes: Attributes, id: number, bytes: Buffer): void
   else if (value !== 0n) attributes.driverId = Buffer.from(bytes).reverse().toString('hex').toUpperCase()
 }
 
-/** Adds a value of any length. */
 export const addVariable = (attributes: Attributes, id: number, bytes: Buffer): void => {
   if (VIN_ELEMENTS.includes(id)) attributes.vin = bytes.toString('latin1').replace(/[^\x20-\x7e]/g, '')
   else attributes[`io${id}`] = bytes.toString('hex')

@@ -29,7 +29,6 @@ const POOLS = {
   threadpool_local_fs_reader_pool_size: 4,
 }
 
-/** Start options of the worker. */
 export const workerOptions = (options: ChdbOptions): WorkerOptions => {
   const settings = {
     max_threads: 1, // the machine is shared

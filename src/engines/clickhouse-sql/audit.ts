@@ -1,11 +1,9 @@
 import { encodeNativeBlock, type NativeColumn } from './native-block.ts'
 
-/** One event of the log as the audit log lists it. */
 export interface AuditEntry {
   organizationId: string
   /** Time at which it was logged, ms since the epoch. */
   at: number
-  /** Id of the event. */
   _id: string
   actorType: string
   actorId: string
@@ -15,13 +13,11 @@ export interface AuditEntry {
   /** Hubs of the event's subject; none for a subject without hub. */
   hubIds: readonly string[]
   stream: string
-  /** Revision in its stream. */
   revision: number
   /** Position in the whole log: orders events logged in the same millisecond. */
   position: number
 }
 
-/** Entries of the audit log as a block for their table. */
 export const auditBlock = (entries: readonly AuditEntry[]): Uint8Array => {
   const texts = (
     name: 'organizationId' | '_id' | 'actorId' | 'resourceId' | 'stream' | 'actorType' | 'action' | 'noun',

@@ -1,6 +1,5 @@
 import type { Definition } from './layout.ts'
 
-/** Names of the tables of the location history. */
 export const POINTS = 'points'
 export const TRANSITIONS = 'transitions'
 export const TRIPS = 'trips'
@@ -65,7 +64,6 @@ const points: Definition = {
   shardBy: 'trackerId',
 }
 
-/** Entries and leaves. */
 const transitions: Definition = {
   columns: `
   organizationId String CODEC(ZSTD(3)),

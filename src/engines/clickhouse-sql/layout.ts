@@ -3,9 +3,7 @@ import type { HistoryStore } from '../history-store.ts'
 /** The cluster whose shards hold the rows; undefined: one server holds all. */
 export type Spread = Pick<HistoryStore, 'cluster'>
 
-/** Location of the tables of a history. */
 export interface Layout extends Spread {
-  /** The database of the tables. */
   database: string
 }
 

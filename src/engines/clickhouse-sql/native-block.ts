@@ -40,7 +40,6 @@ export const encodeNativeBlock = (columns: readonly NativeColumn[], rows: number
   return concat(parts)
 }
 
-/** One array of all the parts, in order. */
 export const concat = (parts: readonly Uint8Array[]): Uint8Array => {
   let bytes = 0
   for (const part of parts) bytes += part.byteLength

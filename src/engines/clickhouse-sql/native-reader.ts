@@ -132,7 +132,6 @@ export async function* nativeBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGen
   if (rest.byteLength > 0) throw new Error('the answer of the history ends within a block')
 }
 
-/** Number of rows of a whole block. */
 export const rowsOfBlock = (block: Uint8Array): number => {
   const cursor = new Cursor(block, 0)
   cursor.length()

@@ -62,7 +62,6 @@ export const STEP_TABLES = [STEPS, LATE, TRACES] as const
 /** Tables that are made of points. */
 export const ROLLED_TABLES = [STEPS, TRACES]
 
-/** Creates missing tables. */
 export const createSteps = (layout: Layout): string[] => [
   ...createTable(STEPS, steps, layout),
   ...createTable(LATE, late, layout),
@@ -72,7 +71,6 @@ export const createSteps = (layout: Layout): string[] => [
   ...dropTable('point_steps_state', layout),
 ]
 
-/** Progress of the roll-up. */
 export interface StepState {
   /** Number of the roll-up: version of its rows. */
   number: number
@@ -104,7 +102,6 @@ export const emptySteps = async (store: Store): Promise<void> => {
   for (const table of ROLLED_TABLES) await store.command(`TRUNCATE TABLE ${shardsOf(table, store)} SYNC`)
 }
 
-/** Number of steps that are rolled up. */
 export const countRolled = async (store: Rows): Promise<number> => {
   const [{ steps }] = await store.rows<{ steps: number }>(`SELECT count() AS steps FROM ${STEPS} FINAL`)
   return steps

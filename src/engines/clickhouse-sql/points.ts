@@ -12,7 +12,6 @@ export interface PointFilter {
   organizationId: string
   /** Lower-case UUIDs; an empty list means none. */
   trackerIds: 'all' | readonly string[]
-  /** Only these points. */
   places?: readonly PointCursor[]
   from?: number
   to?: number
@@ -156,7 +155,6 @@ const ORDERS: { [order in PointOrder]: string } = {
 const PLACES = `recordedAt IN (SELECT fromUnixTimestamp64Milli(arrayJoin({placeTimes:Array(Int64)}), 'UTC')) AND
   (trackerId, toUnixTimestamp64Milli(recordedAt)) IN (SELECT arrayJoin(arrayZip({placeTrackers:Array(UUID)}, {placeTimes:Array(Int64)})))`
 
-/** SQL conditions and values for a filter of points. */
 export const pointConditions = (filter: PointFilter): { conditions: string[]; parameters: HistoryParameters } => {
   const conditions = ['organizationId = {organization:UUID}']
   const parameters: HistoryParameters = { organization: filter.organizationId }

@@ -129,7 +129,6 @@ const pointsOf = ({
   parameters: { organization: organizationId, trackers: trackerIds, from, to },
 })
 
-/** Selects visits. */
 export interface VisitFilter {
   organizationId: string
   trackerIds: 'all' | readonly string[]

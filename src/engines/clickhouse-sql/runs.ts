@@ -23,7 +23,6 @@ export interface RunChange {
 /** Length of a position in the log as text: epoch, revision and ordinal in hexadecimal. */
 const PLACE_CHARACTERS = 24
 
-/** Changes of runs as a block for their table. */
 export const runsBlock = (changes: readonly RunChange[]): Uint8Array => {
   const texts = (name: string, value: (change: RunChange) => string): NativeColumn => ({
     name,

@@ -19,7 +19,6 @@ import { Unanswered } from './unanswered.ts'
 /** A client of the server, and whether the connection under it is alive. */
 export class Connection {
   readonly url: string
-  /** Version of the server. */
   version = ''
   readonly client: EventStoreDBClient
   /** Sent with each call; an insecure connection ignores them. */

@@ -1,7 +1,6 @@
 const PAGE_BYTES = 4096
 const STREAM_NAME_BYTES_MAX = 1000
 
-/** An entry of `index`. */
 export interface IndexEntry {
   position: number
   no: number
@@ -39,7 +38,6 @@ export const indexKey = (category: number, position: number): Buffer => {
   return indexKeyBuffer
 }
 
-/** Options for walking `index`. */
 export const INDEX_ENTRIES = {
   keyEncoder: {
     writeKey: (key: Uint8Array, target: Buffer, start: number): number => {

@@ -47,7 +47,6 @@ export class RowWriter {
   private readonly scopeNumber: (name: string) => number
   /** Scope of the last row written, as rows of one scope follow each other. */
   private last: { record: TableRecord; scope: string; space: Space } | undefined
-  /** Change in the bytes of rows. */
   bytesAdded = 0
 
   constructor(env: TableEnvironment, scopeNumber: (name: string) => number) {

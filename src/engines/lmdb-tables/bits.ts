@@ -199,7 +199,6 @@ export class RowSet {
     return size
   }
 
-  /** Memory of the set. */
   get bytes(): number {
     return this.chunks.size * (BITMAP_BYTES + 300)
   }

@@ -50,7 +50,6 @@ export class Finder {
     return this.known.keepPage(await this.pageOf(matches), matches.name) as Found<R>
   }
 
-  /** All matches. */
   async rows(): Promise<RowSet> {
     const { set, sorted } = this.known.matches ?? this.known.keepMatches(await this.matches())
     if (set !== undefined) return set

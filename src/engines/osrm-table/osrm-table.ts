@@ -27,7 +27,6 @@ interface TableAnswer {
   durations?: (number | null)[][]
 }
 
-/** A rectangle of a table. */
 interface Block {
   from: number
   to: number

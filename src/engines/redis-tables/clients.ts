@@ -5,7 +5,6 @@ import { slotOf } from './slots.ts'
 
 export type Argument = string | Buffer
 
-/** A server that takes writes. */
 export interface Master {
   /** Host and port. */
   name: string

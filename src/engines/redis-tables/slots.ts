@@ -1,4 +1,3 @@
-/** Slots of a cluster. */
 export const SLOTS = 16_384
 
 /** The slot of a key: CRC16 (XMODEM) of the content of its first braces, according to the cluster's specification. */

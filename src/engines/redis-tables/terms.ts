@@ -84,7 +84,6 @@ export const insideOf = (range: Range): ((value: string) => boolean) => {
   return (value) => stretches.some(({ low, high }) => value >= low && (high === undefined || value <= high))
 }
 
-/** Names of a table's indexes. */
 export const indexNames = ({ equality = [], range = [], text = [] }: TableDeclaration): string[] => [
   ...equality.map((field) => `e:${field}`),
   ...range.map((field) => `r:${field}`),

@@ -22,7 +22,6 @@ const { declaration } = addon
 const PARAMS = { addonId: { type: 'string', format: 'uuid', description: 'The id of the add-on.' } } as const
 const checkValues = compileCheck(valuesSchema(declaration))
 
-/** Add-ons: their records, uploads by form, and their files. */
 export const addonRoutes = (services: AddonServices): Route[] => [
   ...addon.routes(services, { present: (rows) => rows.map((row) => withUrls(services, row)) }),
   uploadRoute('POST', 'createAddon', 'Upload an add-on', (request) => create(services, request)),

@@ -48,7 +48,6 @@ export const nounsShown = (resources: readonly { noun: string }[]): string[] =>
 
 const shownAs = (category: string): string => (category === SESSIONS ? 'session' : category)
 
-/** Stream prefixes of these nouns. */
 export const auditedPrefixes = (nouns: ReadonlySet<string>): string[] =>
   [...nouns].flatMap((noun) => (noun === 'automation' ? AUTOMATION_PREFIXES : [`${noun}-`]))
 

@@ -6,12 +6,10 @@ import type { AutomationEvent, NamedResource } from './events.ts'
 /** Settings of an automation's action, in clear. */
 export type Details = JsonObject
 
-/** Context of a check of details. */
 export interface DetailsContext {
   /** Writer of the automation, which is bounded by their visibility and permissions. */
   editor: UserCaller
   event: AutomationEvent
-  /** Fields of the automation's rules. */
   fields: JsonObject
   tables: Pick<TableStore, 'get' | 'getMany'>
   /** Explains why a path names nothing in the event's data; undefined if it may name something. */

@@ -20,7 +20,6 @@ import { fieldsFault, ruleFault, schemaOf } from './rules.ts'
 export interface CheckOptions {
   tables: Pick<TableStore, 'get' | 'getMany'>
   resources: Pick<KnownResources, 'declarationOf'>
-  /** Whether geofences are rolled out to the caller. */
   inRollout: (caller: UserCaller) => boolean
   actions: ActionTypes
 }

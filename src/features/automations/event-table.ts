@@ -6,7 +6,6 @@ import { POINT_ROW } from '../locations/schemas.ts'
 import { TRIP } from '../trips/schemas.ts'
 import { EVENT_DATA_TYPES, type AutomationEvent, type Subject } from './events.ts'
 
-/** Static properties of an event. */
 export interface EventKind {
   subject: Subject['type']
   permission: string
@@ -161,7 +160,6 @@ export const EVENTS: { readonly [event in AutomationEvent]: EventKind } = {
 /** Members that hold a geofence's geometry: left out of events, because it may have 20,000 positions. */
 export const GEOMETRY_MEMBERS: readonly string[] = ['geometry', 'center', 'radius', 'width', 'bbox']
 
-/** The schema of an event's data. */
 export const eventDataSchema = (resources: Pick<KnownResources, 'declarationOf'>, event: AutomationEvent): JsonSchema =>
   object({ organizationId: UUID, ...EVENTS[event].data(resources) })
 

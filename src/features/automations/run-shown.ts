@@ -12,7 +12,6 @@ const SUBJECT_MEMBERS = {
   routingResult: 'routingResultId',
 } as const
 
-/** A run as answers show it. */
 export const showRun = (keyring: Keyring, row: RunRow): Row => {
   const { _id, organizationId, automationId, sequence, status, reason, dueAt, createdAt, trigger } = row
   const { event, at, subject, geofence, trip, sourceId, point } = trigger

@@ -15,7 +15,6 @@ const SUBJECTS: { [name: string]: JsonSchema } = {
   point: POINT_ROW,
 }
 
-/** A run of an automation, as every answer shows it. */
 export const RUN = answered(
   'AutomationRun',
   {

@@ -51,7 +51,6 @@ export interface AutomationRow extends Row {
   editorId: string
   secret: string
   previousSecret?: { secret: string; until: number }
-  /** Reason why it does not fire. */
   notice?: Notice
   version: number
   /** RFC 3339. */

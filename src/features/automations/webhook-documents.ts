@@ -25,7 +25,6 @@ const DESCRIPTION =
 const OWN: ReadonlySet<string> = new Set(['trackerId', 'at', 'point', 'trip', 'transitionId', 'geofenceId', 'cause'])
 const OFTEN_ABSENT = ['user', 'point', 'geofenceGroupId']
 
-/** Webhook payloads by event. */
 export const webhookDocuments = (resources: Pick<KnownResources, 'declarationOf'>): WebhookDocument[] =>
   (Object.keys(EVENTS) as AutomationEvent[]).map((event) => ({
     name: event,

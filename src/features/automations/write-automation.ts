@@ -31,7 +31,6 @@ import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
 const wholeBody = compileCheck(heldSchema(createSchema(automationResource.declaration)))
 
-/** Writes of automations, called by their routes. */
 export class AutomationWriter implements ResourceWrites {
   private readonly log: EventLog
   private readonly keyring: Keyring

@@ -37,7 +37,6 @@ export const BACKTESTS: TableDeclaration = {
 
 export const BACKTEST_BOUNDS: JobBounds = { table: BACKTESTS, plural: 'back-tests', organizationMax: 10 }
 
-/** A back-test as its GET and live messages show it. */
 export const backtestShown = (row: BacktestRow): { [member: string]: unknown } => {
   const {
     _id,

@@ -11,7 +11,6 @@ export interface SentField extends ValueRule {
   unique?: boolean
 }
 
-/** A field as stored. */
 export interface StoredField extends SentField {
   /** Key of its value in records: its first name, with a number if a removed field may have used that. Never reused. */
   _id: string

@@ -38,7 +38,6 @@ const SORTED_CHARS_MAX = 100
 
 export const isFiltered = ({ type }: StoredField): boolean => FILTERED.includes(type)
 
-/** Whether only one record may have each value of the field. */
 export const isUnique = ({ primaryKey }: Pick<Shape, 'primaryKey'>, { name, unique }: StoredField): boolean =>
   unique === true || name === primaryKey
 

@@ -211,7 +211,6 @@ export class RecordWriter implements ResourceWrites {
     return uniques
   }
 
-  /** Fault of a value or of its absence. */
   private faultOf(
     { primaryKey }: DataTypeRow,
     field: StoredField,

@@ -15,7 +15,6 @@ export interface Connection {
   name: string
 }
 
-/** Link formats of the apps. */
 export const APP_LINKS = {
   owntracks: ({ publicUrl, key, name }: Connection): AppLink => {
     const configuration = {

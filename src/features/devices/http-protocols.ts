@@ -8,7 +8,6 @@ import { readTtn } from '../../devices/ttn/read.ts'
 import type { Form } from '../../devices/url-form.ts'
 import { jsonOf, textOf } from '../../devices/values.ts'
 
-/** Request of a client. */
 export interface DeviceRequest {
   query: Form
   body: Uint8Array
@@ -30,7 +29,6 @@ export interface HttpProtocol {
   bodyBytesMax: number
   /** For the documentation: clients set it carelessly. */
   contentType: string
-  /** Example of a body, for the documentation. */
   example: unknown
   /** What each sender in it said. */
   read(request: DeviceRequest): readonly Heard[]

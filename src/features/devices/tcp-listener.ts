@@ -3,7 +3,6 @@ import { NotThisProtocol, type StreamProtocol } from '../../devices/stream.ts'
 import { pause } from '../../kit/consumers/retry.ts'
 import { DeviceSession, type SessionOptions, type Step } from './device-session.ts'
 
-/** Bounds of one listener. */
 export interface ListenerLimits {
   connectionsMax: number
   connectionsPerAddressMax: number

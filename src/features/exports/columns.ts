@@ -10,13 +10,11 @@ import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
 import type { ExportQuestion } from './events.ts'
 
-/** A column of an exported table. */
 export interface ExportColumn {
   title: string
   cell(row: Row): WrittenCell
 }
 
-/** Shape of the exported rows. */
 export interface ExportShape {
   columns: ExportColumn[]
   /** `fields` of the list's query; undefined for all members. */

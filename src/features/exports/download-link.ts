@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 
 interface MadeFile {
-  /** Id of the file's export. */
   _id: string
   organizationId: string
   /** Time at which it was created. */

@@ -5,7 +5,6 @@ export const EXPORT_FORMATS = ['csv', 'xlsx', 'json', 'geojson', 'gpx'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 export type ExportKind = 'data' | 'task'
 
-/** Content and format of an export. */
 export interface ExportQuestion {
   kind: ExportKind
   format: ExportFormat

@@ -12,7 +12,6 @@ import type { ExportWalk, ListWalker } from './walk.ts'
 export interface ExportSources {
   tables: TableStore
   lists: { [kind in ExportKind]: ListWalker }
-  /** Members of a task in its list. */
   taskMembers: readonly string[]
 }
 

@@ -2,7 +2,6 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import type { AttachedFile, FileHolder } from '../../kit/files/attached-file.ts'
 import type { WriteOrigin, Written } from '../../kit/resource/writes.ts'
 
-/** A file together with the record that it is attached to. */
 export interface FoundAttachment {
   holder: FileHolder
   file: AttachedFile
@@ -10,7 +9,6 @@ export interface FoundAttachment {
   place: { [member: string]: string }
 }
 
-/** A kind of record that files are attached to. */
 export interface FileHolders {
   permissions: { view: string; edit: string }
   /** Undefined if no visible record has the file. @throws Failure forbidden for a field that the role hides */

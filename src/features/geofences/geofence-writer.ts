@@ -27,7 +27,6 @@ import { detailsOf, GEOFENCES, POSITIONS } from './views.ts'
 
 const wholeBody = compileCheck(objectSchema(GEOFENCE_FIELDS))
 
-/** Writes of geofences, called by their routes. */
 export class GeofenceWriter implements ResourceWrites {
   private readonly services: ResourceServices & { shapes: ShapeChecker }
 

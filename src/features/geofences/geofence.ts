@@ -20,7 +20,6 @@ export interface GeofenceState {
   first: GeofenceValues | undefined
   createdAt: number
   updatedAt: number
-  /** Number of events. */
   version: number
   /** Version that last changed the shape. */
   shapeVersion: number

@@ -14,7 +14,6 @@ const PAGE = 500
 /** A write is in force in every partition before its reply. */
 export const IN_FORCE = [{ consumer: ANNOUNCE_FENCES }]
 
-/** Groups of geofences, which share the group's rules. */
 export const geofenceGroup = defineResource({
   noun: GROUP_NOUN,
   plural: GEOFENCE_GROUPS,

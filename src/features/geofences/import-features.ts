@@ -28,7 +28,6 @@ export interface RejectedFeature {
   message: string
 }
 
-/** A valid feature. */
 export interface CheckedFeature {
   index: number
   geofenceId: string

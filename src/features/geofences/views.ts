@@ -52,11 +52,9 @@ export interface GeofenceRow extends Row {
 /** Members of a geofence that rows of `geofences` lack. */
 export const DETAIL_MEMBERS = ['geometry', 'center', 'radius', 'width', 'attributes'] as const
 
-/** A shape as the members of a geofence's body. */
 export const shapeMembers = (shape: ShapeInput): JsonObject =>
   ('type' in shape ? { geometry: shape } : shape) as unknown as JsonObject
 
-/** The shape in a row of details. */
 export const shapeOfDetails = ({ geometry, center, radius, width }: Row): ShapeInput => {
   if (center !== undefined) return { center, radius } as unknown as ShapeInput
   return (width === undefined ? geometry : { geometry, width }) as unknown as ShapeInput

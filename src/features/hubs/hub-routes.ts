@@ -59,7 +59,6 @@ const makeOwn = async (
   return { ...made, wrote: wrote ?? made.wrote }
 }
 
-/** Current list of hubs of a user. */
 const hubsOf = async (log: Pick<EventLog, 'read'>, userId: string): Promise<string[]> => {
   const [last] = await log.read(`user-${userId}`, 'end', 1, 'backwards')
   return last === undefined ? [] : ((decodeJson<ResourceData>(last.data).values.hubId ?? []) as string[])

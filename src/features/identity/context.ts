@@ -21,15 +21,12 @@ export interface IdentityConfig {
   signupsPerAddress: number
   /** Organizations that one identity may create. */
   organizationsPerUser: number
-  /** Lifetime of a token. */
   tokenTtlMs: number
-  /** Public address of this service. */
   publicUrl: string
 }
 
 export type IdentityServices = ResourceServices & Pick<Services, 'clock' | 'logger' | 'files'>
 
-/** Shared context of this feature's routes. */
 export interface IdentityContext {
   services: IdentityServices
   config: IdentityConfig

@@ -153,7 +153,6 @@ export type LinkKind = 'invitation' | 'verification' | 'reset' | 'reopening' | '
 export interface LinkIssued {
   linkId: string
   kind: LinkKind
-  /** Address of the mail. */
   email: string
   /** For an invitation the inviting organization, otherwise the one where it was requested. */
   organizationId?: string

@@ -76,7 +76,6 @@ export interface AcceptInvitationData {
   useId: string
   /** Hash of the new password, for a person without one or not verified. */
   passwordHash?: string
-  /** New name of the user. */
   name: string
   email: string
   isOwner: boolean
@@ -91,7 +90,6 @@ export interface FollowLinkData {
   useId: string
   passwordHash?: string
   isOwner?: boolean
-  /** New e-mail. */
   email?: string
 }
 

@@ -17,7 +17,6 @@ import { signupRoute } from './sign-in/signup-routes.ts'
 import { switchOrganizationRoute } from './sessions/switch-organization.ts'
 import { userRoutes } from './users/user-routes.ts'
 
-/** Sign-up and sign-in, the organization, its users and roles. */
 export const identityRoutes = (context: IdentityContext): Route[] => [
   signupRoute(context),
   ...sessionRoutes(context),

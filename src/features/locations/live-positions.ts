@@ -27,7 +27,6 @@ export interface Near {
   lng: number
 }
 
-/** Selection of positions. */
 export interface PositionFilter {
   box?: Box
   near?: Near
@@ -70,7 +69,6 @@ export const positionsAfter = (
     ? byTracker(services, question, after !== undefined && 'page' in after ? after : undefined)
     : byDistance(services, question, question.filter.near, after !== undefined && 'meters' in after ? after : undefined)
 
-/** Number of matching positions. */
 export const countPositions = async (services: LivePositionsServices, question: PositionQuestion): Promise<number> => {
   const { caller, filter } = question
   const isAll =

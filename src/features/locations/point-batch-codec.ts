@@ -26,7 +26,6 @@ const MAGIC = 0x31425057
 const WIDE_TIMES = 0x1_0000
 const TRACKERS_MAX = 0x1_0000
 
-/** Number of bytes that `encodePointBatch` returns for the batch. */
 export const encodedBytes = (batch: PointBatch): number => {
   const { count, flags, recordedAt, trackers } = batch
   let attributesBytes = 0

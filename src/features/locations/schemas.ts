@@ -28,7 +28,6 @@ export const HUB_FILTER: { [name: string]: JsonSchema } = {
   }),
 }
 
-/** A row of history. */
 export const POINT_ROW = answered(
   'PointRow',
   {
@@ -47,7 +46,6 @@ export const POINT_ROW = answered(
   [...Object.keys(MEASURES), 'trip', 'attributes'],
 )
 
-/** Last position of a tracker. */
 export const POSITION = answered(
   'Position',
   {

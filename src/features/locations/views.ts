@@ -159,7 +159,6 @@ export const lastSeenIn =
     return rows.map((row) => row && lastSeenAt(row))
   }
 
-/** A position as every answer shows it. */
 export interface Position {
   trackerId: string
   name: string

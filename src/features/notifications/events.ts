@@ -7,7 +7,6 @@ export const NOTIFICATION_READ = 'notificationRead'
 export const NOTIFICATIONS_LEFT = 'notificationsLeft'
 export const NOTIFICATIONS_ERASED = 'notificationsErased'
 
-/** Subject of a notification. */
 export interface About {
   type: 'tracker' | 'task' | 'record' | 'routingResult'
   id: string

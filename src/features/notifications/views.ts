@@ -10,7 +10,6 @@ import {
   notificationStream,
 } from './events.ts'
 
-/** In-app notifications, by their ids. */
 export const NOTIFICATIONS: TableDeclaration = {
   name: 'notifications',
   version: 2,
@@ -86,5 +85,4 @@ export const notificationAt = async (
   return undefined
 }
 
-/** Answered form of a user's own notification. */
 export const notificationShown = ({ userId: _own, ...row }: NotificationRow): Row => row

@@ -74,7 +74,6 @@ const inputOf = (details: object): ShapeInput => {
   return (geometry === undefined || isCorridor ? details : geometry) as unknown as ShapeInput
 }
 
-/** A speed limit. */
 export interface Limit {
   /** m/s. */
   limit: number

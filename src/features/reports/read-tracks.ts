@@ -18,7 +18,6 @@ export interface TrackPiece {
   speed: Float64Array
 }
 
-/** Trackers per query. */
 const TRACKERS_AT_ONCE = 128
 
 /** Every point of a scope, tracker by tracker in the engine's order, starting at one. */

@@ -196,7 +196,6 @@ export const TIME_ZONE: JsonSchema = {
 /** The engine is asked for one more, which must be a number that JSON can hold. */
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER - 1
 
-/** Query schema of a report with its own parameters. */
 export const querySchema = (own: { [name: string]: JsonSchema }): JsonSchema => {
   const { from, to } = boundsSchema('What was')
   return {

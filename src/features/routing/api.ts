@@ -46,7 +46,6 @@ interface RoutingBody {
   seed?: number
 }
 
-/** Routing results, and their planning. */
 export const routingRoutes = (services: RoutingServices): Route[] => {
   const writer = new RoutingWriter(services)
   const { present } = services

@@ -4,7 +4,6 @@ import { systemClock } from '../../kernel/system-clock.ts'
 import type { Plan, Problem } from '../../planner/problem.ts'
 import { plan } from '../../planner/search.ts'
 
-/** Input of the thread. */
 export interface PlanWork extends Pick<Problem, 'tasks' | 'vehicles'> {
   places: { lat: number; lng: number }[]
   /** Default: great circles times `DETOUR`, as distances and as driving times. */

@@ -45,7 +45,6 @@ export interface Prepared {
   places: { lat: number; lng: number }[]
   tasks: Task[]
   vehicles: Vehicle[]
-  /** Tasks without a place. */
   unplaced: string[]
 }
 

@@ -34,7 +34,6 @@ export interface RouteValues {
   visits: VisitValues[]
 }
 
-/** Values in the events of a routing result. */
 export interface RoutingValues {
   name?: string
   hubId: string
@@ -42,11 +41,9 @@ export interface RoutingValues {
   state: RoutingState
   routes: RouteValues[]
   unassigned: { taskId: string; reason: string }[]
-  /** Reason of its failure. */
   error?: { code: string; message: string }
   dispatchedAt?: string
   completedAt?: string
-  /** All of its tasks. */
   taskIds: string[]
   /** The planning is to end with the best plan so far. */
   isStopped?: boolean
@@ -82,7 +79,6 @@ export const ROUTINGS: TableDeclaration = {
 
 export const ROUTING_BOUNDS: JobBounds = { table: ROUTINGS, plural: 'plannings of routes', organizationMax: 20 }
 
-/** A planning as its GET and live messages show it. */
 export const routingJobShown = (row: RoutingJob): { [member: string]: unknown } => {
   const {
     _id,

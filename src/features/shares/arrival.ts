@@ -8,7 +8,6 @@ import { isOver, TASKS, type TaskRow } from '../tasks/views.ts'
 import type { Roads, Way } from './roads.ts'
 import { speedAlong, type TrackPoint } from './track.ts'
 
-/** Estimated time of arrival, and remaining distance. */
 export interface Arrival {
   at: string
   distanceMeters: number

@@ -11,7 +11,6 @@ import type { Roads } from './roads.ts'
 import type { Tracks } from './track.ts'
 import { endOfShare, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow, tokenHashOf } from './views.ts'
 
-/** All data for a follower of a share. */
 export interface Followed {
   organization: { name: string; logo: string | null }
   task?: { title: string; state: string; window?: { from: string; to: string }; lat?: number; lng?: number }

@@ -3,7 +3,6 @@ import type { Followed } from './follow.ts'
 import { drawing } from './drawing.ts'
 import { type Words, wordsIn } from './words.ts'
 
-/** Language and time zone of a page. */
 export interface Reader {
   language: string
   timeZone: string
@@ -31,7 +30,6 @@ export const POLICY = [
 
 const REFRESH_SECONDS = 20
 
-/** The page of an open share. */
 export const followPage = (followed: Followed, reader: Reader): string => {
   const { organization, task } = followed
   const words = wordsIn(reader.language)

@@ -4,7 +4,6 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 
-/** A way by road. */
 export interface Way {
   meters: number
   seconds: number

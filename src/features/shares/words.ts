@@ -1,4 +1,3 @@
-/** Texts of the page of a share. */
 export interface Words {
   direction: 'ltr' | 'rtl'
   states: { readonly [state: string]: string }

@@ -18,7 +18,6 @@ import { timeIn } from './task-values.ts'
 import { TaskWriter } from './task-writer.ts'
 import type { TaskRow } from './views.ts'
 
-/** Tasks, their moves and their history. */
 export const taskRoutes = (
   services: ResourceServices & { uploads: Uploads; config: { offlineMaxMs: number } },
 ): Route[] => {

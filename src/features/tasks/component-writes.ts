@@ -8,7 +8,6 @@ import { fillComponents, fromRecord, missingComponents, sourceRecord } from './c
 import { latestOf, withFillingTimes } from './filled-at.ts'
 import type { TaskValues } from './views.ts'
 
-/** Components in a write. */
 export interface Sent {
   components: JsonObject
   /** Time of filling in, at the device, ms since the epoch; absent: now. */

@@ -63,7 +63,6 @@ export const fillComponents = async (
   return { values, faults }
 }
 
-/** Required components without a value. */
 export const missingComponents = (flow: FlowContent, values: JsonObject): FieldError[] =>
   componentsOf(flow)
     .filter(({ id, required }) => required === true && isEmpty(valueIn(values, id)))

@@ -34,7 +34,6 @@ interface Step {
 
 const BATCH_EVENTS = 200
 
-/** Facts of a task, in log order. */
 export const factsOf = async (log: Log, taskId: string): Promise<TaskFact[]> => {
   const facts: TaskFact[] = []
   for await (const event of eventsOf(log, `task-${taskId}`)) {

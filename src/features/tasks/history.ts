@@ -77,7 +77,6 @@ const QUERY: JsonSchema = {
   },
 }
 
-/** Events of a task, oldest first. */
 export const historyRoute = (services: ResourceServices): Route =>
   route<HistoryQuery>({
     method: 'GET',

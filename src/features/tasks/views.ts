@@ -21,7 +21,6 @@ export interface Actor {
   id: string
 }
 
-/** Actor of an event, from its metadata. */
 export const actorOf = (actor = 'service'): Actor => {
   const colon = actor.indexOf(':')
   return colon < 0 ? { type: actor, id: '' } : { type: actor.slice(0, colon), id: actor.slice(colon + 1) }
@@ -32,12 +31,10 @@ export interface LateStep {
   type: 'start' | 'finish'
   /** Time at the device. */
   at: string
-  /** User who did it. */
   by: string
   place?: JsonObject
 }
 
-/** Values in the events of a task. */
 export interface TaskValues {
   flowId: string
   flowVersion: number

@@ -10,7 +10,6 @@ import { withStatus, type StatusAges } from './status.ts'
 export interface TrackerApiServices extends ResourceServices {
   writer: TrackerWriter
   ages: StatusAges
-  /** Number of partitions of the log. */
   partitions: number
 }
 

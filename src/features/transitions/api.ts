@@ -90,7 +90,6 @@ const ANSWER: Answer = {
   headers: ['Content-Disposition'],
 }
 
-/** `GET /geofence-events`: past transitions. */
 export const transitionRoutes = (services: TransitionServices): Route[] => [
   route<TransitionQuery>({
     method: 'GET',

@@ -3,7 +3,6 @@ import type { PointValue, Transition } from './events.ts'
 /** A stored transition, times in ms since the epoch. */
 export type TransitionRow = Omit<Transition, 'kind' | 'organizationId'>
 
-/** Members of an answered transition. */
 export const TRANSITION_MEMBERS = [
   '_id',
   'trackerId',
@@ -20,7 +19,6 @@ export type TransitionMember = (typeof TRANSITION_MEMBERS)[number]
 /** A row of history. */
 export type PointShown = Omit<PointValue, 'recordedAt'> & { _id: string; trackerId: string; recordedAt: string }
 
-/** A point of a tracker as every answer shows it. */
 export const pointShown = (trackerId: string, point: PointValue): PointShown => ({
   _id: `${trackerId}.${point.recordedAt.toString(36)}`,
   trackerId,
@@ -28,7 +26,6 @@ export const pointShown = (trackerId: string, point: PointValue): PointShown => 
   recordedAt: new Date(point.recordedAt).toISOString(),
 })
 
-/** A transition as its GET and live messages show it. */
 export const transitionShown = ({
   _id,
   trackerId,

@@ -1,6 +1,5 @@
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
-/** A trip, as every answer shows it. */
 export const TRIP = answered('Trip', {
   _id: UUID,
   trackerId: UUID,

@@ -36,7 +36,6 @@ export const tripRow = (
   distance: change.distance,
 })
 
-/** A trip as its GET, live messages and webhooks show it. */
 export const tripShown = (
   row: TripRow,
   trackingToken: string,

@@ -58,7 +58,6 @@ export const rowParts = <Data extends Pick<ResourceData, 'values' | 'sealed'>>(
 /** The part of a stream's name after the category. */
 export const idOfStream = (stream: string): string => stream.slice(stream.indexOf('-') + 1)
 
-/** Types of the events of a declared resource. */
 export const eventTypes = (noun: string): { created: string; changed: string; deleted: string } => ({
   created: `${noun}Created`,
   changed: `${noun}Changed`,

@@ -134,9 +134,7 @@ export class ClaimTaker {
 }
 
 interface ReadClaim {
-  /** The last claimant. */
   claimant?: Claimant
-  /** Number of events in the stream. */
   events: number
 }
 

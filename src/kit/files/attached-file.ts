@@ -46,7 +46,6 @@ export const holderOf = (key: string): (FileHolder & { upload: string }) | undef
     : { noun: holder.slice(0, dash), organizationId, id: holder.slice(dash + 1), upload }
 }
 
-/** The files that values keep. */
 export const filesOf = (values: { files?: unknown }): AttachedFile[] => (values.files ?? []) as AttachedFile[]
 
 /** Member of the row by whose index a file is found. */

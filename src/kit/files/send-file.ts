@@ -5,7 +5,6 @@ import { sendRanged } from '../http/send-ranged.ts'
 /** A file as it is downloaded. It never changes under its id. */
 export interface SentFile {
   _id: string
-  /** Key in the file store. */
   key: string
   name: string
   contentType: string

@@ -5,7 +5,6 @@ import { ZonedTime } from './zoned-time.ts'
 
 export interface XlsxOptions {
   header: readonly string[]
-  /** Name of the sheet. */
   sheet: string
   /** Zone of times, which a workbook keeps without one; default UTC. */
   timeZone?: string

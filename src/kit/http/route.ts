@@ -65,7 +65,6 @@ export interface RouteRequest<Query = { [name: string]: unknown }, Body = unknow
 /** The append of a request: the reply waits until the read models that it feeds have applied it. */
 export interface Wrote {
   position: number
-  /** Types of the appended events. */
   types: readonly string[]
   /** Earlier appends of the same request to other streams. */
   before?: readonly Wrote[]
@@ -196,7 +195,6 @@ export interface Route {
   handler(request: RouteRequest<never, never>): Promise<Reply>
 }
 
-/** Declares a route with the types of its query and body. */
 export const route = <Query = { [name: string]: unknown }, Body = unknown>(
   declaration: Omit<Route, 'handler'> & { handler(request: RouteRequest<Query, Body>): Promise<Reply> },
 ): Route => declaration as unknown as Route

@@ -28,7 +28,6 @@ export interface JobRow<Result = unknown> extends Row {
   /** ms since the epoch. */
   createdAt: number
   updatedAt: number
-  /** Number of events of its stream. */
   version: number
 }
 
@@ -107,7 +106,6 @@ export const hasEnded = ({ status }: Pick<JobRow, 'status'>): boolean => status 
 /** Attempts begun since one made progress. */
 export const vainAttempts = ({ attempt, reached }: JobRow): number => attempt - (reached?.attempt ?? 0)
 
-/** Data of the events of a job. */
 interface JobSaid {
   attempt: number
   processed: number

@@ -22,7 +22,6 @@ export type JobCommand<Asked extends JobAsked = JobAsked> =
   /** Ends it, unless it has ended, and deletes it. */
   | { kind: 'delete'; organizationId: string; at: number }
 
-/** The last event of a job. */
 export interface JobDeleted {
   organizationId: string
   /** Row of a job that had not ended, as it was: its stream is truncated, and its watchers are to learn of its end. */

@@ -24,7 +24,6 @@ export interface JobRunnerServices extends Pick<FollowerServices, 'isOurs'> {
 }
 
 export interface JobRunnerOptions {
-  /** Name of its consumer. */
   name: string
   works: readonly JobWork[]
   /** Jobs that run at a time over all organizations. */

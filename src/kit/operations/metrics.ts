@@ -23,7 +23,6 @@ export interface Metrics {
   mqttWaiting: Gauge<'broker'>
   /** Runs before each scrape: for numbers that are looked up rather than counted. If it fails, its numbers stay. */
   beforeScrape(collect: () => unknown): void
-  /** The text that Prometheus reads. */
   text(): Promise<string>
   contentType: string
   close(): void

@@ -4,7 +4,6 @@ import { Failure } from '../../kernel/errors.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import { NO_SUMS, USES, type UsesRow } from './uses.ts'
 
-/** Limit on one kind of thing of an organization. */
 export interface Quota {
   /** Its name in `limits` and `uses`. */
   name: string
@@ -32,7 +31,6 @@ interface Use {
   stored: number
   countedAt: number
   holds: Set<Hold>
-  /** The sum of the holds. */
   held: number
   counting?: Promise<void>
   next?: Promise<void>

@@ -10,7 +10,6 @@ import { findRow } from './show.ts'
 import type { ResourceWriter } from './write.ts'
 import { originOf } from './writes.ts'
 
-/** An operation of its own on one record. */
 export const actionRoute = (served: Served, action: ResourceAction): Route => {
   const { declaration, services, writes } = served
   return route<object, JsonObject>({

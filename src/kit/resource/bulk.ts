@@ -7,7 +7,6 @@ import { envelope, UUID } from '../http/page-members.ts'
 import type { Answer, Wrote } from '../http/route.ts'
 import { originOf, type WriteOrigin, type Written } from './writes.ts'
 
-/** Items of one request. */
 const BULK_MAX = 500
 export const BULK_BYTES_MAX = 4 * 1024 * 1024
 /** Items written at a time: they share the appends of the log, and their rows the commits of the tables. */
@@ -37,7 +36,6 @@ const REJECTED: JsonSchema = {
   },
 }
 
-/** The ids of the items that were written. */
 export const BULK_IDS: JsonSchema = { type: 'array', items: UUID }
 
 /** The answer to a bulk: its members beside `rejected`, of which `optional` ones may be absent. */

@@ -31,7 +31,6 @@ export interface Redirected {
   isDone: boolean
 }
 
-/** Services that resources need. */
 export type ResourceServices = Pick<Services, 'log' | 'tables' | 'keyring' | 'processes' | 'quotas'> & {
   resources: KnownResources
 }
@@ -54,7 +53,6 @@ export interface WriteContext {
   before?: JsonObject
 }
 
-/** Rows about to be answered. */
 export interface PresentContext {
   services: ResourceServices
   caller: UserCaller

@@ -49,7 +49,6 @@ export const written = async (
   return told === undefined ? reply : { ...reply, secret: true }
 }
 
-/** Common members of the routes of one record. */
 export const one = (
   declaration: ResourceDeclaration,
   method: Route['method'],

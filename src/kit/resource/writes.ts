@@ -104,7 +104,6 @@ export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObje
   return Number(found[1])
 }
 
-/** Origin of the writes of a request. */
 export const originOf = (
   request: Pick<RouteRequest, 'caller' | 'now' | 'ids' | 'correlationId' | 'traceparent'> &
     Partial<Pick<RouteRequest, 'address' | 'requestMark'>>,

@@ -37,7 +37,6 @@ export const VALUE_TYPES = [
 
 export type ValueType = (typeof VALUE_TYPES)[number]
 
-/** Conditions on a value. */
 export interface ValueRule {
   type: ValueType
   required?: boolean
@@ -157,7 +156,6 @@ export const filesFault = ({ type }: ValueRule, value: Json, before: Json | unde
     : 'names a file that was not attached'
 }
 
-/** A valid value in its stored form. */
 export const keptValue = ({ type }: ValueRule, value: Json): Json => {
   if (type === 'text') return keptText(value as string, 'lines')
   if (CHOICES.includes(type)) return Array.isArray(value) ? value.map(nfc) : nfc(value)

@@ -24,11 +24,9 @@ export interface Backtest {
   from: number
 }
 
-/** Result of a slice of the points. */
 export interface BacktestSlice {
   /** By tracker, each one's in the order of time. */
   transitions: Transition[]
-  /** Number of points decided so far. */
   processed: number
 }
 

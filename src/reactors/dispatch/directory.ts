@@ -52,11 +52,8 @@ export interface Directory {
   geofence(organizationId: string, geofenceId: string): Promise<{ [field: string]: unknown } | undefined>
   /** The editor with present permissions and hubs; undefined if not active. @throws Failure engine_down if unknown */
   editor(organizationId: string, userId: string): Promise<UserCaller | undefined>
-  /** Whether geofences are rolled out to this editor. */
   inRollout(editor: UserCaller): boolean
-  /** Tasks and records. */
   subjects: SubjectServices
-  /** The tracking token of a trip. */
   tripToken(trackerId: string, startedAt: number): string
 }
 

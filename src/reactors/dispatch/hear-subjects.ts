@@ -9,7 +9,6 @@ import type { OwnedPartition } from './partition.ts'
 import { SUBJECT_PREFIXES } from './subject-event.ts'
 
 export interface HearSubjectsOptions extends FollowerServices {
-  /** Number of partitions of the log. */
   partitions: number
   owned: () => OwnedPartition[]
   /** Called before the first of the events that were read together. */

@@ -18,7 +18,6 @@ import type { SubjectRates } from './subject-rates.ts'
 /** One event of a transition stream, decoded once per process. */
 export interface TransitionEntry {
   revision: number
-  /** Position in the whole log. */
   position: number
   /** Absent for an event that decides nothing. */
   decided?: Decided

@@ -2,7 +2,6 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
 import { jittered } from './retry-schedule.ts'
 
-/** Recent health of an automation's receiver. */
 export interface ReceiverHealth {
   failuresInRow: number
   /** Time of the first of the failures in a row, in steady time. */

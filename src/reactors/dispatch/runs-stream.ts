@@ -62,7 +62,6 @@ export class RunsStream {
     return new RunsStream(options, await takeStream(log, runsStream(partition), taken))
   }
 
-  /** Revision of the last event. */
   get head(): number {
     return this.stream.head
   }

@@ -50,7 +50,6 @@ export const limitAfter = (limit: number, durationMs: number, isOutside: boolean
   return durationMs < SLOW_MS ? limit : Math.max(LIMIT_MIN, limit >> 1)
 }
 
-/** A run that is due, and its partition. */
 export interface Due {
   owned: OwnedPartition
   run: Run

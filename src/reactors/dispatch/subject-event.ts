@@ -44,7 +44,6 @@ const anyOf = (
   return isActive === false ? further() : isActive.then((isKnown) => isKnown || further())
 }
 
-/** An event of a task or a record, for automations. */
 export interface HeardEvent {
   event: RecordedEvent
   /** Its events of automations: none, one, or two for a task that is made assigned. */

@@ -6,7 +6,6 @@ import type { Row } from '../../kernel/table.ts'
 import { withoutFiles } from '../../kit/files/attached-file.ts'
 import { rowAfter, type ResourceData } from '../../kit/commands/declared-event.ts'
 
-/** State of a subject after an event. */
 interface Left {
   revision: number
   row: Row

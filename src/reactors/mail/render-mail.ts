@@ -64,7 +64,6 @@ export const htmlOf = (view: {
 
 const RIGHT_TO_LEFT = ['ar', 'fa', 'he', 'ur']
 
-/** Direction of a language's script. */
 const directionOf = (language: string): 'ltr' | 'rtl' =>
   RIGHT_TO_LEFT.includes(language.toLowerCase().split('-')[0]) ? 'rtl' : 'ltr'
 

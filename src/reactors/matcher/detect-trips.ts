@@ -27,7 +27,6 @@ const TRIP_RESTING = 1
 const TRIP_DETECTED = 2
 const TRIP_EXPLICIT = 3
 
-/** Rules that end a detected trip. */
 export interface TripRules {
   /** Longest stop within a trip. */
   tripStopMs: number

@@ -74,12 +74,10 @@ export class FenceBook {
     this.tables = tables
   }
 
-  /** Number of kept versions. */
   get versions(): number {
     return this.inUse.size
   }
 
-  /** An organization without geofences. */
   empty(organizationId: string): Fences {
     const known = this.inUse.get(keyOf(organizationId, NOTHING_YET))
     if (known !== undefined) return known

@@ -57,7 +57,6 @@ export const storePoint = (state: MatcherState, record: number, batch: PointBatc
   else if ((before & HAS_ATTRIBUTES) !== 0) state.attributes.delete(record)
 }
 
-/** The last decided point of a lane. */
 export const storedPoint = (state: MatcherState, record: number): PointValue => {
   const offset = record * RECORD_INTS
   const { records } = state

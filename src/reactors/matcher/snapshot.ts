@@ -24,14 +24,12 @@ export interface Captured {
   pages: AsyncIterable<{ page: number; row: PageRow }>
 }
 
-/** Source of a snapshot. */
 export interface SnapshotSource {
   capture(): Promise<Captured>
   /** Resolves when all decisions are in the log. */
   settled(): Promise<void>
 }
 
-/** Target of a restored snapshot. */
 export interface SnapshotTarget {
   restore(root: MatcherRoot, revisionsOf: MatcherStore['revisions']): Promise<void>
   takePage(page: number, row: PageRow): void

@@ -96,7 +96,6 @@ export class MatcherState {
     return index
   }
 
-  /** The slot of a new tracker. */
   addTracker(trackerId: string, organization: number, slot = this.freeSlot()): number {
     while (this.trackerIds.length <= slot) this.trackerIds.push(undefined)
     this.reserveTrackers(this.trackerIds.length)
@@ -180,7 +179,6 @@ export class MatcherState {
     })
   }
 
-  /** Slots of an organization's trackers. */
   slotsOf(organization: number): number[] {
     const slots: number[] = []
     for (let slot = 0; slot < this.trackerIds.length; slot++) {

@@ -5,7 +5,6 @@ import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/t
 
 /** Files of one kind, and a test for references to them. */
 export interface FileOwner {
-  /** Prefix of their keys. */
   prefix: string
   /** Further prefixes of keys after it: one sweep need not look at all of them. Left out: it has no parts. */
   parts?: readonly string[]

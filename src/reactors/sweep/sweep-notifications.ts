@@ -9,7 +9,6 @@ import type { Services } from '../../kit/services.ts'
 const KEPT_MS = 30 * 86_400_000
 const PAGE_ROWS = 500
 
-/** Drops expired notifications. */
 export const sweepNotifications = async (
   { log, tables, clock }: Pick<Services, 'log' | 'tables' | 'clock'>,
   signal: AbortSignal,

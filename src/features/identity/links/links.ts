@@ -14,7 +14,6 @@ export interface Link extends LinkIssued {
 
 const DAY_MS = 86_400_000
 
-/** Lifetimes of links. */
 export const LIVES_MS: { [kind in LinkKind]: number } = {
   invitation: 7 * DAY_MS,
   verification: 7 * DAY_MS,

@@ -17,7 +17,6 @@ const FORM_BYTES_MAX = 64 * 1024
 const MULTIPART = 'multipart/form-data'
 const { declaration } = organization
 
-/** Routes that upload, remove and show an organization's logo. */
 export const logoRoutes = (context: IdentityContext): Route[] => [
   putRoute(context),
   route({

@@ -47,7 +47,6 @@ const WITH_LIMITS: Answer = {
 }
 const TRIES = 5
 
-/** The organization of the token, and its settings. */
 export const organizationRoutes = (context: IdentityContext): Route[] => [
   route<{ fields?: string }>({
     ...about('GET', '/organization', 'readOrganization', 'Read the organization', declaration.permissions.view),

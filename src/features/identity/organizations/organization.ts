@@ -79,5 +79,4 @@ const assertMayDemand = ({ values, before, caller }: WriteContext): void => {
   throw new Failure('conflict', { message: 'Set up a second factor of your own before you demand it of everybody.' })
 }
 
-/** The row as answered. */
 export const shownOrganization = ({ logoBytes: _internal, ...row }: Row): Row => ({ logo: null, ...row })

@@ -8,7 +8,6 @@ import type { RouteRequest } from '../../../kit/http/route.ts'
 
 const PURPOSE = 'forgotten-password'
 
-/** Stream for the forgotten password of an address. */
 export const forgottenStream = (keyring: Keyring, email: string): string =>
   FORGOTTEN_STREAMS + keyring.hmac(PURPOSE, normalizeKey(email)).toString('hex')
 

@@ -20,7 +20,6 @@ interface Waiting {
 
 /** Counts guesses and refuses further ones. */
 export interface GuessGuard {
-  /** Source of the guess. */
   network: string
   /** Whether the identity has logged in from there before. */
   isKnown(): Promise<boolean>

@@ -21,7 +21,6 @@ export interface SecondFactor {
   since: string
 }
 
-/** Second factor of an identity. */
 export interface FactorState {
   factor?: SecondFactor
   /** A secret that was answered and is not confirmed yet. */

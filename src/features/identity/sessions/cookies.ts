@@ -15,6 +15,5 @@ export const cookie = (
   return `${name}=${value}; Path=${PATH}; Max-Age=${lifeMs / 1_000}; HttpOnly; SameSite=${sameSite}${secure}`
 }
 
-/** The cookie of that name in a request. */
 export const cookieIn = ({ headers }: Pick<RouteRequest, 'headers'>, name: string): string | undefined =>
   new RegExp(`(?:^|;\\s*)${name}=([\\w.~+/=-]+)`).exec(headers.get('cookie') ?? '')?.[1]

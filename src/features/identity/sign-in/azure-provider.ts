@@ -3,7 +3,6 @@ import { Failure } from '../../../kernel/errors.ts'
 import type { FetchOptions, HttpCaller } from '../../../engines/http-caller.ts'
 import { RecentMap } from '../../../kernel/recent-map.ts'
 
-/** An organization's settings for the provider. */
 export interface Integration {
   organizationId: string
   tenantId: string

@@ -47,7 +47,6 @@ export class LoginThrottle {
     this.keyring = keyring
   }
 
-  /** Counter for one login. */
   guard(email: string, network: string, now: number): GuessGuard {
     return {
       network,

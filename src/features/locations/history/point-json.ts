@@ -30,7 +30,6 @@ export const parsePointId = (id: string): { trackerId: string; recordedAt: numbe
   return trackerId === undefined ? undefined : { trackerId, recordedAt: Number.parseInt(time, 36) }
 }
 
-/** A row of history as JSON text. */
 export const rowJson = (rows: PointRows, row: number, trackerId = trackerIdAt(rows, row)): string => {
   const at = rows.recordedAt[row]
   return (

@@ -79,7 +79,6 @@ export const lines = (nameOf: NameOf, continues: Continues): PointFormatter => {
   }
 }
 
-/** Points of one line, as text. */
 class LinePiece {
   count = 0
   private readonly trackerId: string

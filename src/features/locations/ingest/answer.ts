@@ -11,7 +11,6 @@ export const RETRY_AFTER_SECONDS = 2
 
 export const engineDown = (): Failure => new Failure('engine_down', { retryAfterSeconds: RETRY_AFTER_SECONDS })
 
-/** A trip that a point starts. */
 export interface TripStart {
   trackerId: string
   /** ms since the epoch. */

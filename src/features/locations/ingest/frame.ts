@@ -11,7 +11,6 @@ export interface Frame {
   fault?: string
 }
 
-/** Reason why the connection ends. */
 export interface BadFrame {
   close: number
   reason: string

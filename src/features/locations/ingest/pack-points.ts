@@ -22,7 +22,6 @@ import {
   type TrackerResolver,
 } from '../../trackers/views.ts'
 
-/** Context for packing a frame. */
 export interface PackContext {
   caller: Caller
   resolver: TrackerResolver

@@ -42,7 +42,6 @@ const taskAction = (
   }
 }
 
-/** Moves the event's task to another hub. */
 export const moveTaskAction = (services: InsideServices): Action => {
   const writer = new TaskWriter(services)
   const moveOf = async (work: Work): Promise<Move & { type: 'move' }> => {
@@ -74,7 +73,6 @@ export const moveTaskAction = (services: InsideServices): Action => {
   })
 }
 
-/** Assigns the event's task. */
 export const assignTaskAction = (services: InsideServices): Action => {
   const writer = new TaskWriter(services)
   const moveOf = async (work: Work): Promise<Move & { type: 'assign' }> => {

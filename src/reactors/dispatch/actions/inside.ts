@@ -7,7 +7,6 @@ import type { ResourceServices } from '../../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../../kit/resource/writes.ts'
 import type { Outcome, Work } from './action.ts'
 
-/** Services of actions that write here. */
 export type InsideServices = ResourceServices & { clock: Clock }
 
 export const DETAILS_PATH = '/automationDetails'

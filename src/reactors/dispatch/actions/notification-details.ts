@@ -39,7 +39,6 @@ const MASK = '/***'
 
 export const recipientsOf = (details: Details): Recipient[] => [(details as unknown as NotificationDetails).to].flat()
 
-/** Urls of chats. */
 export const chatsOf = (details: Details): string[] => recipientsOf(details).filter((one) => typeof one === 'string')
 
 /** The details as anybody may read them: the url of a chat is enough to write to it. */

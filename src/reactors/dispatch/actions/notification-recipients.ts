@@ -21,7 +21,6 @@ import {
   recipientsOf,
 } from './notification-details.ts'
 
-/** Recipients of one attempt. */
 export interface Resolved {
   /** Ids of users, addresses and urls, each once and at most `RECIPIENTS_MAX`. */
   recipients: string[]

@@ -20,7 +20,6 @@ import {
 import { BLIND, GONE, resolveRecipients, type Resolved } from './notification-recipients.ts'
 import { chatRequestBody, notificationText } from './notification-text.ts'
 
-/** Notifies people by e-mail, in a chat, or in the application. */
 export const notificationAction = (services: NotificationServices): Action => {
   const channels = channelsOf(services)
   return {
