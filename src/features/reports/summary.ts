@@ -2,7 +2,8 @@ import { readStepState } from '../../engines/clickhouse-sql/point-steps.ts'
 import { countTrips, type ReportFilter, sumPeriods } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
 import type { Row } from '../../kernel/table.ts'
-import { behind, type RowKey, type ReportRow, rowsOf } from './answer.ts'
+import { rowsOf } from '../../kit/http/written-rows.ts'
+import { behind, type RowKey, type ReportRow } from './answer.ts'
 import { rolledUp } from './rolled-up.ts'
 import { type Per, periodsOf } from './periods.ts'
 import { type ReportScope, trackersOf } from './tracker-walk.ts'
@@ -34,7 +35,6 @@ interface Trips {
   trips: number
 }
 
-/** Rows per query. */
 const ROWS_AT_ONCE = 50_000
 /** Tracker days per query: more would occupy the engine for long, and exceed the memory of a statement. */
 const TRACKER_DAYS_AT_ONCE = 100_000

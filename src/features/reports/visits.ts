@@ -1,6 +1,7 @@
 import { selectVisits, type VisitFilter } from '../../engines/clickhouse-sql/reports.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
-import { type RowKey, type ReportRow, rowsOf } from './answer.ts'
+import { rowsOf } from '../../kit/http/written-rows.ts'
+import type { RowKey, ReportRow } from './answer.ts'
 
 interface Visit {
   trackerId: string

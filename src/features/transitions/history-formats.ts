@@ -1,15 +1,11 @@
+import { listOf } from '../../kit/formats/feature-writers.ts'
 import type { HistoryFormat } from '../../kit/http/history-answer.ts'
 import type { ParquetColumn, ParquetValue } from '../../kit/http/parquet-rows.ts'
+import { jsonFormatter, ndjsonFormatter, type RowFormatter } from '../../kit/http/written-rows.ts'
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
 
-/** Writes transitions that arrive in pieces, as text or bytes. */
-export interface TransitionFormatter {
-  start(): string | Uint8Array
-  rows(rows: readonly TransitionRow[]): string | Uint8Array
-  /** `nextCursor` is null if nothing follows; `limit` is the largest number of rows of this answer, null for none. */
-  end(nextCursor: string | null, limit: number | null): string | Uint8Array
-}
+type TransitionFormatter = RowFormatter<TransitionRow>
 
 type Members = ReadonlySet<TransitionMember>
 
@@ -19,33 +15,13 @@ export const formatterOf = (
   members: Members = new Set(TRANSITION_MEMBERS),
 ): Promise<TransitionFormatter> => Promise.resolve(MAKERS[format](members))
 
-/** Puts a comma before every item but the first. */
-const listOf = (texts: (row: TransitionRow) => string): ((rows: readonly TransitionRow[]) => string) => {
-  let first = true
-  return (rows) =>
-    rows
-      .map((row) => {
-        const comma = first ? '\n' : ',\n'
-        first = false
-        return comma + texts(row)
-      })
-      .join('')
-}
-
 const chosen = (row: { [member: string]: unknown }, members: Members): { [member: string]: unknown } =>
   Object.fromEntries(Object.entries(row).filter(([name]) => name === '_id' || members.has(name as TransitionMember)))
 
-const json = (members: Members): TransitionFormatter => ({
-  start: () => '{"status":true,"data":[',
-  rows: listOf((row) => JSON.stringify(chosen(transitionShown(row), members))),
-  end: (nextCursor, limit) => `],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`,
-})
-
-const ndjson = (members: Members): TransitionFormatter => ({
-  start: () => '',
-  rows: (rows) => rows.map((row) => `${JSON.stringify(chosen(transitionShown(row), members))}\n`).join(''),
-  end: () => '',
-})
+const jsonText =
+  (members: Members) =>
+  (row: TransitionRow): string =>
+    JSON.stringify(chosen(transitionShown(row), members))
 
 const geojson = (members: Members): TransitionFormatter => ({
   start: () => '{"type":"FeatureCollection","features":[',
@@ -157,8 +133,8 @@ const waypoint = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause
 
 const MAKERS: { [format in HistoryFormat]: (members: Members) => TransitionFormatter | Promise<TransitionFormatter> } =
   {
-    json,
-    ndjson,
+    json: (members) => jsonFormatter(jsonText(members)),
+    ndjson: (members) => ndjsonFormatter(jsonText(members)),
     geojson,
     csv,
     gpx,

@@ -1,17 +1,16 @@
-import { StringDecoder } from 'node:string_decoder'
 import {
   selectTransitions,
   type TransitionFilter,
   type TransitionPlace,
 } from '../../engines/clickhouse-sql/decisions.ts'
 import type { HistoryReader } from '../../engines/history-store.ts'
-import { breathe } from '../../kernel/breath.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
 import { HISTORY_FORMATS, JSON_LIMIT, type HistoryAnswer, type HistoryFormat } from '../../kit/http/history-answer.ts'
-import { fingerprintOf, openCursor, sealCursor } from '../../kit/http/question-cursor.ts'
+import { fingerprintOf, openCursor } from '../../kit/http/question-cursor.ts'
+import { type RowAt, rowsOf, writtenRows } from '../../kit/http/written-rows.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { PointValue } from './events.ts'
-import { formatterOf, type TransitionFormatter } from './history-formats.ts'
+import { formatterOf } from './history-formats.ts'
 import type { TransitionMember, TransitionRow } from './views.ts'
 
 export interface TransitionQuestion extends TransitionFilter {
@@ -33,9 +32,6 @@ interface Stored extends Omit<TransitionRow, 'at' | 'point'> {
   revision: number
   ordinal: number
 }
-
-/** Transitions written before yielding. */
-const ROWS_AT_ONCE = 128
 
 /**
  * Answers a question about an organization's transitions as a stream, by `at` and equal times of one tracker in the
@@ -62,67 +58,20 @@ export const readTransitions = async (
     ...(question.ids ?? []),
   ])
   const after = question.cursor === undefined ? undefined : placeOf(openCursor(question.cursor, fingerprint))
-  const { sql, parameters } = selectTransitions(question, {
-    order,
-    after,
-    limit: limit === undefined ? undefined : limit + 1,
-  })
-  const chunks = history.query(sql, parameters, 'JSONEachRow', signal)
-  const seal = (last: Stored): string =>
-    sealCursor(JSON.stringify([last.atMs, last.partition, last.revision, last.ordinal]), fingerprint)
-  const written = write(chunks, await formatterOf(format, question.members), { limit, seal })
+  // One more row shows whether a page follows.
+  const statement = selectTransitions(question, { order, after, limit: limit === undefined ? undefined : limit + 1 })
+  const formatter = await formatterOf(format, question.members)
+  const written = writtenRows(found(history, statement, signal), formatter, { limit, fingerprint })
   return { ...HISTORY_FORMATS[format], ...(await holdPage(written, limit === undefined ? 0 : PAGE_BYTES, signal)) }
 }
 
-/** Returns the cursor of the next page, null if there is none. */
-async function* write(
-  chunks: AsyncIterable<Uint8Array>,
-  formatter: TransitionFormatter,
-  page: { limit?: number; seal: (last: Stored) => string },
-): AsyncGenerator<Uint8Array, string | null> {
-  const { limit = Number.POSITIVE_INFINITY, seal } = page
-  let count = 0
-  let last: Stored | undefined
-  let nextCursor: string | null = null
-  yield bytesOf(formatter.start())
-  for await (const lines of linesOf(chunks)) {
-    await breathe()
-    const rows = lines.slice(0, limit - count).map((line) => (last = JSON.parse(line) as Stored))
-    if (rows.length < lines.length && last !== undefined) nextCursor = seal(last)
-    count += rows.length
-    const bytes = bytesOf(formatter.rows(rows.map(rowOf)))
-    if (bytes.byteLength > 0) yield bytes
-  }
-  yield bytesOf(formatter.end(nextCursor, page.limit ?? null))
-  return nextCursor
+async function* found(...asked: Parameters<typeof rowsOf>): AsyncGenerator<RowAt<TransitionRow>[]> {
+  for await (const rows of rowsOf<Stored>(...asked))
+    yield rows.map(({ atMs, partition, revision, ordinal, ...row }) => ({
+      place: [atMs, partition, revision, ordinal],
+      row: { ...row, at: atMs, point: JSON.parse(row.point) as PointValue },
+    }))
 }
-
-/** Whole lines in batches; chunks may be cut anywhere. */
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
-  const decoder = new StringDecoder()
-  let rest = ''
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.write(Buffer.from(chunk))).split('\n')
-    rest = lines.pop() ?? ''
-    for (let from = 0; from < lines.length; from += ROWS_AT_ONCE) yield lines.slice(from, from + ROWS_AT_ONCE)
-  }
-  if (rest !== '') yield [rest]
-}
-
-const bytesOf = (part: string | Uint8Array): Uint8Array => (typeof part === 'string' ? Buffer.from(part) : part)
-
-const rowOf = ({
-  atMs,
-  point,
-  partition: _partition,
-  revision: _revision,
-  ordinal: _ordinal,
-  ...row
-}: Stored): TransitionRow => ({
-  ...row,
-  at: atMs,
-  point: JSON.parse(point) as PointValue,
-})
 
 const placeOf = (text: string): TransitionPlace => {
   const found = /^\[(\d{1,15}),(\d{1,5}),(\d{1,15}),(\d{1,10})\]$/.exec(text)

@@ -17,17 +17,23 @@ export interface RowWriter<Row> {
   end(): string
 }
 
-const listed = <Row>(start: string, text: (row: Row) => string, end: string): RowWriter<Row> => {
+/** Writes a row a line, with a comma before every row but the first. */
+export const listOf = <Row>(text: (row: Row) => string): ((rows: readonly Row[]) => string) => {
   let comma = '\n'
   const item = (row: Row): string => {
     const whole = comma + text(row)
     comma = ',\n'
     return whole
   }
-  return { start: () => start, rows: (rows) => rows.map(item).join(''), end: () => end }
+  return (rows) => rows.map(item).join('')
 }
 
-/** A JSON array. */
+const listed = <Row>(start: string, text: (row: Row) => string, end: string): RowWriter<Row> => ({
+  start: () => start,
+  rows: listOf(text),
+  end: () => end,
+})
+
 export const jsonWriter = (): RowWriter<JsonObject> => listed('[', (row) => JSON.stringify(row), '\n]\n')
 
 /** GeoJSON (RFC 7946): a feature for each record, its members as properties. */
