@@ -27,7 +27,7 @@ export const openReports = async (t: Test, given: Partial<ReportServices> = {}, 
   let revision = 0
   const routes = reportRoutes({
     history,
-    tables: { find: async () => ({ rows: [], next: null }), async *scan() {} },
+    tables: { find: async () => ({ rows: [], next: null }), getMany: async () => [], async *scan() {} },
     visibleTrackers: async () => 'all',
     trackerNames: async (_organizationId, ids) => ids.map(() => undefined),
     timeZoneOf: async () => 'UTC',

@@ -1,6 +1,5 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
@@ -81,17 +80,15 @@ const shapeOf = (nouns: readonly string[]): ListShape => ({
   },
   several: ['_id', 'actorId', 'noun', 'resourceId', 'action'],
   sortable: [],
+  order: { field: 'at', order: 'desc' },
   searchable: false,
   hubField: 'hubIds',
 })
 
 type AuditQuery = ListQuery & { from?: string; to?: string; actorId?: string[]; resourceId?: string[] }
 
-/** Audit log: changes with their actor, time and origin. */
 export const auditRoute = (services: AuditServices): Route => {
   const shape = shapeOf(nounsShown(services.resources))
-  const schema = listQuerySchema(shape)
-  const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
   return route<AuditQuery>({
     method: 'GET',
     path: '/audit-log',
@@ -101,13 +98,7 @@ export const auditRoute = (services: AuditServices): Route => {
       'For as long as the log has it. A user who does not see all hubs sees the entries about their hubs, and none that belong to no hub.',
     tag: 'Audit log',
     access: { permission: 'view/audit-log' },
-    query: {
-      ...schema,
-      properties: {
-        ...properties,
-        ...boundsSchema('What was done'),
-      },
-    },
+    query: listQuerySchema(shape, boundsSchema('What was done')),
     answers: {
       200: uncountedPageAnswer('A page of the audit log.', 'AuditPage', ENTRY, EXAMPLE),
     },
@@ -119,12 +110,10 @@ export const auditRoute = (services: AuditServices): Route => {
       return answerList(shape, {
         tables: services.listed,
         isCounted: false,
-        scope: caller.organizationId,
         caller,
         query: lowerIds(query),
         path: '/api/v3/audit-log',
         range,
-        sort: { field: 'at', order: 'desc' },
         present: (rows) => shown(services, caller, rows as AuditRow[], query.fields),
       })
     },

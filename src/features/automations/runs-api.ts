@@ -1,9 +1,8 @@
 import type { Find, TableStore } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answerList } from '../../kit/http/answer-list.ts'
+import { answerList, NO_ROWS } from '../../kit/http/answer-list.ts'
 import {
   chooseFields,
   FIELDS_QUERY,
@@ -14,7 +13,7 @@ import {
   severalOf,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
-import { envelope, uncountedPageAnswer, UUID } from '../../kit/http/page-members.ts'
+import { dataAnswer, envelope, uncountedPageAnswer, UUID } from '../../kit/http/page-members.ts'
 import { originOf } from '../../kit/resource/writes.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import type { Services } from '../../kit/services.ts'
@@ -69,10 +68,10 @@ const SHAPE: ListShape = {
   },
   several: ['_id', 'automationId', 'status', 'event'],
   sortable: [],
+  order: { field: 'createdAt', order: 'desc' },
   searchable: false,
 }
 
-/** Routes that list runs, read one, and retry one that has ended. */
 export const automationRunRoutes = (options: RunsApiOptions): Route[] => [
   logRoute(options),
   readRoute(options),
@@ -158,25 +157,13 @@ const shownRuns = async (options: RunsApiOptions, caller: UserCaller, runs: read
 /** Marks the subject as no filter: no query asks for runs without one. */
 const ONE_SUBJECT = { isAlwaysThere: true }
 
-const LOG_QUERY = ((): JsonSchema => {
-  const schema = listQuerySchema(SHAPE)
-  const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
-  return {
-    ...schema,
-    properties: {
-      ...properties,
-      trackerId: severalOf('trackerId', { ...UUID, description: 'Runs for this tracker.' }, ONE_SUBJECT),
-      taskId: severalOf('taskId', { ...UUID, description: 'Runs for this task.' }, ONE_SUBJECT),
-      routingResultId: severalOf(
-        'routingResultId',
-        { ...UUID, description: 'Runs for this routing result.' },
-        ONE_SUBJECT,
-      ),
-      dataId: severalOf('dataId', { ...UUID, description: 'Runs for this record.' }, ONE_SUBJECT),
-      ...boundsSchema('Runs made'),
-    },
-  }
-})()
+const LOG_QUERY = listQuerySchema(SHAPE, {
+  trackerId: severalOf('trackerId', { ...UUID, description: 'Runs for this tracker.' }, ONE_SUBJECT),
+  taskId: severalOf('taskId', { ...UUID, description: 'Runs for this task.' }, ONE_SUBJECT),
+  routingResultId: severalOf('routingResultId', { ...UUID, description: 'Runs for this routing result.' }, ONE_SUBJECT),
+  dataId: severalOf('dataId', { ...UUID, description: 'Runs for this record.' }, ONE_SUBJECT),
+  ...boundsSchema('Runs made'),
+})
 
 const logRoute = (options: RunsApiOptions): Route => {
   const { listed } = options
@@ -202,12 +189,10 @@ const logRoute = (options: RunsApiOptions): Route => {
         tables: where === undefined ? NO_ROWS : listed,
         where: where ?? {},
         isCounted: false,
-        scope: caller.organizationId,
         caller,
         query,
         path: '/api/v3/automation-log',
         range,
-        sort: { field: 'createdAt', order: 'desc' },
         present: (rows) => shownRuns(options, caller, rows as readonly RunRow[]),
       })
     },
@@ -224,9 +209,7 @@ const readRoute = (options: RunsApiOptions): Route =>
     access: { permission: 'view/automation' },
     params: PARAMS,
     query: FIELDS_QUERY,
-    answers: {
-      200: { description: 'The run.', schema: envelope({ data: RUN }), example: { status: true, data: RUN_EXAMPLE } },
-    },
+    answers: { 200: dataAnswer('The run.', RUN, RUN_EXAMPLE) },
     handler: async (request) => {
       const row = await findRun(options, userOf(request), request.params.runId)
       return { body: { data: chooseFields(SHAPE.members, request.query.fields)(showRun(options.keyring, row)) } }
@@ -258,5 +241,3 @@ const findRun = async (options: RunsApiOptions, caller: UserCaller, runId: strin
   if (row === undefined || !isSeen) throw new Failure('not_found')
   return row
 }
-
-const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], next: null }) }

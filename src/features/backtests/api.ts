@@ -1,5 +1,5 @@
 import { chooseFields, FIELDS_PARAMETER, FIELDS_QUERY } from '../../kit/http/list-query.ts'
-import { STREAM_PAGE_MEMBERS, envelope } from '../../kit/http/page-members.ts'
+import { dataAnswer, envelope, STREAM_PAGE_MEMBERS } from '../../kit/http/page-members.ts'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
@@ -63,20 +63,18 @@ const askRoute = (services: BacktestServices): Route =>
     body: BACKTEST_BODY,
     bodyExample: BODY_EXAMPLE,
     answers: {
-      200: {
-        description: 'The transitions that it would have made, oldest first; none are made.',
-        schema: envelope({ data: { type: 'array', items: TRANSITION } }),
-        example: { status: true, data: [TRANSITION_EXAMPLE] },
-      },
+      200: dataAnswer(
+        'The transitions that it would have made, oldest first; none are made.',
+        { type: 'array', items: TRANSITION },
+        [TRANSITION_EXAMPLE],
+      ),
       202: {
-        description:
+        ...dataAnswer(
           'Over 20 million points to read, or over 100,000 transitions: a job. The live channel `job` tells how it goes; `Location` names where it is read. Ten of an organization may wait, one runs at a time; more are 429.',
-        schema: envelope({ data: JOB_SCHEMA }),
+          JOB_SCHEMA,
+          { ...JOB_EXAMPLE, status: 'queued', processed: 0, updatedAt: JOB_EXAMPLE.createdAt, version: 1 },
+        ),
         headers: ['Location'],
-        example: {
-          status: true,
-          data: { ...JOB_EXAMPLE, status: 'queued', processed: 0, updatedAt: JOB_EXAMPLE.createdAt, version: 1 },
-        },
       },
     },
     handler: async (request) => {
@@ -145,12 +143,11 @@ const readRoute = (services: BacktestServices): Route =>
     params: JOB_PARAMS,
     query: FIELDS_QUERY,
     answers: {
-      200: {
-        description:
-          'The job: for the user who asked for it, and for users who see every hub. Kept as long as runs of automations.',
-        schema: envelope({ data: JOB_SCHEMA }),
-        example: { status: true, data: JOB_EXAMPLE },
-      },
+      200: dataAnswer(
+        'The job: for the user who asked for it, and for users who see every hub. Kept as long as runs of automations.',
+        JOB_SCHEMA,
+        JOB_EXAMPLE,
+      ),
     },
     handler: async (request) => {
       const choose = chooseFields(JOB_MEMBERS, request.query.fields)

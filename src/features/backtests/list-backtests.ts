@@ -52,7 +52,6 @@ export const listBacktestsRoute = ({ tables, findGeofence }: ListServices): Rout
       const path = `/api/v3/geofence/${geofenceId}/backtests`
       return answerList(LIST, {
         tables,
-        scope: caller.organizationId,
         caller,
         query: request.query,
         path,

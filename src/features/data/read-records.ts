@@ -111,7 +111,6 @@ const listRoute = (services: Services): Route =>
         { ...shape, filters: { _id: shape.filters._id }, several: ['_id'] },
         {
           tables,
-          scope: caller.organizationId,
           caller,
           query: own,
           takesRows: request.takesRows,

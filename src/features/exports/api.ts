@@ -11,7 +11,7 @@ import {
   type ListShape,
   listQuerySchema,
 } from '../../kit/http/list-query.ts'
-import { envelope, pageAnswer } from '../../kit/http/page-members.ts'
+import { dataAnswer, pageAnswer } from '../../kit/http/page-members.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { handleCommand } from '../../kit/commands/handle-command.ts'
@@ -40,7 +40,6 @@ export interface ExportServices extends ExportSources {
   directMax: number
 }
 
-/** Exports of data and tasks, their log and their files. */
 export const exportRoutes = (services: ExportServices): Route[] => [
   askRoute(services, 'data'),
   askRoute(services, 'task'),
@@ -95,10 +94,12 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
         headers: ['Content-Disposition'],
       },
       202: {
-        description: 'More rows: a job. The live channel `job` tells how it goes; its record gets a `downloadPath`.',
-        schema: envelope({ data: EXPORT_SCHEMA }),
+        ...dataAnswer(
+          'More rows: a job. The live channel `job` tells how it goes; its record gets a `downloadPath`.',
+          EXPORT_SCHEMA,
+          { ...EXPORT_EXAMPLE, status: 'queued' },
+        ),
         headers: ['Location'],
-        example: { status: true, data: { ...EXPORT_EXAMPLE, status: 'queued' } },
       },
     },
     handler: async (request) => {
@@ -190,7 +191,6 @@ const listRoute = ({ tables, keyring }: ExportServices): Route =>
       const caller = userOf(request)
       return answerList(LIST, {
         tables,
-        scope: caller.organizationId,
         caller,
         query: request.query,
         path: '/api/v3/tasks/export-log',
@@ -211,13 +211,7 @@ const readRoute = (services: ExportServices): Route =>
     description: 'For the user who asked for it, and with `export/task` for users who see every hub.',
     access: 'user',
     query: FIELDS_QUERY,
-    answers: {
-      200: {
-        description: 'The export.',
-        schema: envelope({ data: EXPORT_SCHEMA }),
-        example: { status: true, data: EXPORT_EXAMPLE },
-      },
-    },
+    answers: { 200: dataAnswer('The export.', EXPORT_SCHEMA, EXPORT_EXAMPLE) },
     handler: async (request) => {
       const { keyring } = services
       const { userId } = userOf(request)

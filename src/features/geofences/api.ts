@@ -2,7 +2,7 @@ import { FEATURE_COLLECTION } from '../../kit/http/geojson-schema.ts'
 import type { Find } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { boxParameter } from '../../kit/http/bbox-parameter.ts'
-import { answered, envelope } from '../../kit/http/page-members.ts'
+import { answered, dataAnswer } from '../../kit/http/page-members.ts'
 import { metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -24,7 +24,6 @@ export interface GeofenceServices extends ResourceServices {
 const IMPORT_BYTES_MAX = 64 * 1024 * 1024
 const HOUR_MS = 3_600_000
 
-/** Every route of geofences and their groups. */
 export const geofenceRoutes = (services: GeofenceServices): Route[] => {
   const boxes = new GeofenceBoxes(services.tables, services.clock)
   return [
@@ -71,18 +70,11 @@ const importRoute = (services: GeofenceServices): Route =>
     },
     bodyBytesMax: IMPORT_BYTES_MAX,
     answers: {
-      200: {
-        description: 'All good features are geofences now, and in force.',
-        schema: envelope({ data: IMPORT_RESULT }),
-        example: {
-          status: true,
-          data: {
-            created: 2,
-            rejected: [{ index: 1, code: 'invalid', message: '/geometry/coordinates/0 must be closed' }],
-            rejectedTotal: 1,
-          },
-        },
-      },
+      200: dataAnswer('All good features are geofences now, and in force.', IMPORT_RESULT, {
+        created: 2,
+        rejected: [{ index: 1, code: 'invalid', message: '/geometry/coordinates/0 must be closed' }],
+        rejectedTotal: 1,
+      }),
     },
     handler: async (request) => {
       const { organizationId } = userOf(request)

@@ -1,10 +1,9 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import { idSchema, type ListQuery, listQuerySchema, type ListShape } from '../../kit/http/list-query.ts'
-import { answered, envelope, pageAnswer } from '../../kit/http/page-members.ts'
+import { answered, dataAnswer, pageAnswer } from '../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { readAllNotifications, readNotification } from './notification.ts'
@@ -29,13 +28,8 @@ const LIST: ListShape = {
   several: ['_id', 'automationId'],
   conditions: { unread: (unread) => ({ isRead: unread !== true }) },
   sortable: [],
+  order: { field: 'createdAt', order: 'desc' },
   searchable: true,
-}
-
-const listQuery = (): JsonSchema => {
-  const schema = listQuerySchema(LIST)
-  const { sortOrder: _sortOrder, ...properties } = schema.properties as { [name: string]: JsonSchema }
-  return { ...schema, properties }
 }
 
 /** In-app notifications of the calling user. No permission is needed, and nobody else reads them. */
@@ -54,7 +48,7 @@ const listRoute = ({ tables }: NotificationServices): Route =>
     description: 'Kept for 30 days, and of one user the newest 500 at least.',
     tag: TAG,
     access: 'user',
-    query: listQuery(),
+    query: listQuerySchema(LIST),
     answers: {
       200: pageAnswer(
         "A page of the caller's own notifications.",
@@ -67,12 +61,10 @@ const listRoute = ({ tables }: NotificationServices): Route =>
       const caller = userOf(request)
       return answerList(LIST, {
         tables,
-        scope: caller.organizationId,
         caller,
         query: request.query,
         path: '/api/v3/notifications',
         where: { userId: caller.userId },
-        sort: { field: 'createdAt', order: 'desc' },
       })
     },
   })
@@ -88,14 +80,12 @@ const readRoute = ({ log }: NotificationServices): Route =>
     access: 'user',
     params: { notificationId: idSchema('The id of the notification.') },
     answers: {
-      200: {
-        description: 'The notification.',
-        schema: envelope({ data: NOTIFICATION }),
-        example: {
-          status: true,
-          data: { ...NOTIFICATION_EXAMPLE, version: 2, isRead: true, readAt: '2026-01-01T08:05:00.000Z' },
-        },
-      },
+      200: dataAnswer('The notification.', NOTIFICATION, {
+        ...NOTIFICATION_EXAMPLE,
+        version: 2,
+        isRead: true,
+        readAt: '2026-01-01T08:05:00.000Z',
+      }),
     },
     handler: async (request) => {
       const { organizationId, userId } = userOf(request)
@@ -118,11 +108,9 @@ const readAllRoute = ({ log }: NotificationServices): Route =>
     tag: TAG,
     access: 'user',
     answers: {
-      200: {
-        description: 'How many were not read before.',
-        schema: envelope({ data: answered('NotificationsRead', { read: { type: 'integer' } }) }),
-        example: { status: true, data: { read: 3 } },
-      },
+      200: dataAnswer('How many were not read before.', answered('NotificationsRead', { read: { type: 'integer' } }), {
+        read: 3,
+      }),
     },
     handler: async (request) => {
       const { organizationId, userId } = userOf(request)

@@ -26,7 +26,8 @@ import {
   TRACKER_FILTERS,
   VISIT_ROW,
 } from './schemas.ts'
-import { idsOf, reportBounds, scopeOf, type ScopeQuery } from './scope.ts'
+import { lowerCase } from '../trackers/views.ts'
+import { reportBounds, scopeOf, type ScopeQuery } from './scope.ts'
 import { speedingRows } from './speeding.ts'
 import { stopRows } from './stops.ts'
 import { type NamesOf, summaryRows } from './summary.ts'
@@ -35,14 +36,13 @@ import { visitRows } from './visits.ts'
 
 export interface ReportServices {
   history: HistoryReader
-  tables: Pick<TableStore, 'find' | 'scan'>
+  tables: Pick<TableStore, 'find' | 'getMany' | 'scan'>
   /** Trackers visible to the caller. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   trackerNames: NamesOf
   timeZoneOf(organizationId: string): Promise<string>
   /** Points further apart make no leg. */
   gapMs: number
-  /** Whether the caller may see geofences. */
   seesGeofences(caller: UserCaller): boolean
   placesOf(organizationId: string): PlacesOf
   limitsOf(organizationId: string, groupIds: readonly string[]): Promise<LimitAt>
@@ -69,7 +69,6 @@ interface Report<Query> {
   rows(request: RouteRequest<Query>, caller: UserCaller, timeZone: string): Promise<ReportRows>
 }
 
-/** Reports about trackers and people. */
 export const reportRoutes = (services: ReportServices): Route[] => [
   summaryRoute(services),
   stopsRoute(services),
@@ -175,8 +174,8 @@ const visitsRoute = (services: ReportServices): Route =>
       if (!services.seesGeofences(caller) || scope.trackerIds.length === 0) return nothing
       const filter = {
         ...scope,
-        geofenceIds: geofenceId && idsOf(geofenceId),
-        geofenceGroupIds: geofenceGroupId && idsOf(geofenceGroupId),
+        geofenceIds: geofenceId && lowerCase(geofenceId),
+        geofenceGroupIds: geofenceGroupId && lowerCase(geofenceGroupId),
       }
       const limit = query.limit ?? (query.format === 'json' ? 500 : undefined)
       return (after, signal) => visitRows(services.history, filter, now, { after, limit }, signal)
@@ -210,7 +209,7 @@ const speedingRoute = (services: ReportServices): Route =>
       const limitAt =
         geofenceGroupId === undefined
           ? () => ({ limit: speedLimit as number })
-          : await services.limitsOf(caller.organizationId, idsOf(geofenceGroupId))
+          : await services.limitsOf(caller.organizationId, lowerCase(geofenceGroupId))
       const rules = { limitAt, gapMs: services.gapMs }
       return (after, signal) => speedingRows(services.history, scope, rules, after, signal)
     },
@@ -241,9 +240,9 @@ const tasksRoute = (services: ReportServices): Route =>
         ...reportBounds(query),
         groupBy,
         timeZone,
-        assigneeIds: userId && idsOf(userId),
-        hubIds: hubId && idsOf(hubId),
-        teamIds: teamId && idsOf(teamId),
+        assigneeIds: userId && lowerCase(userId),
+        hubIds: hubId && lowerCase(hubId),
+        teamIds: teamId && lowerCase(teamId),
       }
       return (after, signal) => taskRows(services.tables, caller, question, after, signal)
     },

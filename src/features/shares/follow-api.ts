@@ -1,6 +1,6 @@
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
-import { answered, DATE_TIME, envelope } from '../../kit/http/page-members.ts'
+import { answered, dataAnswer, DATE_TIME } from '../../kit/http/page-members.ts'
 import { type Reply, route, type Route, type RouteRequest } from '../../kit/http/route.ts'
 import { findShare, followedBy, type FollowServices } from './follow.ts'
 import type { Guesses } from './guesses.ts'
@@ -111,17 +111,10 @@ const FOLLOWED = answered(
   ['task', 'position', 'trail', 'eta', 'visitsBefore'],
 )
 
-const ANSWER = {
-  description: 'What is shared, as it is now.',
-  schema: envelope({ data: FOLLOWED }),
-  example: {
-    status: true,
-    data: {
-      organization: { name: 'Green Couriers', logo: null },
-      task: { title: 'Deliver 3 parcels', state: 'inProgress', lat: 52.23, lng: 20.98 },
-      position: { lat: 52.22, lng: 21.01, heading: 270, speed: 8.3, recordedAt: '2026-11-20T08:40:00.000Z' },
-      eta: { at: '2026-11-20T08:45:12.000Z', distanceMeters: 2_989 },
-      visitsBefore: 0,
-    },
-  },
-}
+const ANSWER = dataAnswer('What is shared, as it is now.', FOLLOWED, {
+  organization: { name: 'Green Couriers', logo: null },
+  task: { title: 'Deliver 3 parcels', state: 'inProgress', lat: 52.23, lng: 20.98 },
+  position: { lat: 52.22, lng: 21.01, heading: 270, speed: 8.3, recordedAt: '2026-11-20T08:40:00.000Z' },
+  eta: { at: '2026-11-20T08:45:12.000Z', distanceMeters: 2_989 },
+  visitsBefore: 0,
+})

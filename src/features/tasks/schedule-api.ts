@@ -1,7 +1,7 @@
 import { breathe } from '../../kernel/breath.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
-import { DATE_TIME, envelope } from '../../kit/http/page-members.ts'
+import { dataAnswer, DATE_TIME } from '../../kit/http/page-members.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { assertPlainNames, BULK_BYTES_MAX, bulkAnswer, bulkItems, writeEach } from '../../kit/resource/bulk.ts'
@@ -84,11 +84,7 @@ const previewRoute = (services: ResourceServices): Route =>
       additionalProperties: false,
     },
     answers: {
-      200: {
-        description: 'The next due times.',
-        schema: envelope({ data: { type: 'array', items: DATE_TIME } }),
-        example: { status: true, data: ['2026-11-23T06:30:00.000Z'] },
-      },
+      200: dataAnswer('The next due times.', { type: 'array', items: DATE_TIME }, ['2026-11-23T06:30:00.000Z']),
     },
     handler: async (request) => {
       const row = await findRow(schedule.declaration, services, request, request.params.scheduleId)

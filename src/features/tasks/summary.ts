@@ -5,7 +5,7 @@ import type { Row } from '../../kernel/table.ts'
 import { ZonedTime } from '../../kit/formats/zoned-time.ts'
 import { rowsAsked } from '../../kit/http/answer-list.ts'
 import { chooseFields, LIMIT_MAX, type ListQuery, listQuerySchema, valuesOf } from '../../kit/http/list-query.ts'
-import { answered, envelope } from '../../kit/http/page-members.ts'
+import { answered, dataAnswer } from '../../kit/http/page-members.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { listShape } from '../../kit/resource/rows.ts'
@@ -78,11 +78,9 @@ export const summaryRoute = ({ tables }: { tables: Tables }): Route => {
     access: { permission: task.declaration.permissions.view },
     query: QUERY,
     answers: {
-      200: {
-        description: 'Groups, in the order of their keys.',
-        schema: envelope({ data: { type: 'array', items: GROUP } }),
-        example: { status: true, data: [{ key: 'assigned', count: 12, late: 1 }] },
-      },
+      200: dataAnswer('Groups, in the order of their keys.', { type: 'array', items: GROUP }, [
+        { key: 'assigned', count: 12, late: 1 },
+      ]),
     },
     handler: async (request) => {
       const caller = userOf(request)

@@ -120,6 +120,31 @@ export interface TrackerResolver {
 /** Most trackers that a filter names. */
 export const TRACKERS_ASKED = { isAlwaysThere: true, most: 1_000 }
 
+/** Filters by trackers, with the fields of a tracker's row that they compare. */
+const COMPARED = { userId: 'userId', vehicleId: 'vehicleId', hubId: 'hubIds', teamId: 'teamId' } as const
+export type ComparedField = (typeof COMPARED)[keyof typeof COMPARED]
+
+export type TrackersAsked = { readonly [filter in 'trackerId' | keyof typeof COMPARED]?: readonly string[] }
+
+/** Trackers among these that satisfy every filter; undefined for all. */
+export const trackersAsked = async (
+  trackersOf: (organizationId: string, field: ComparedField, ids: readonly string[]) => Promise<readonly string[]>,
+  organizationId: string,
+  asked: TrackersAsked,
+  visible: 'all' | readonly string[] = 'all',
+): Promise<string[] | undefined> => {
+  const lists = visible === 'all' ? [] : [visible]
+  if (asked.trackerId !== undefined) lists.push(lowerCase(asked.trackerId))
+  for (const [filter, field] of Object.entries(COMPARED)) {
+    const ids = asked[filter as keyof typeof COMPARED]
+    if (ids !== undefined) lists.push(await trackersOf(organizationId, field, lowerCase(ids)))
+  }
+  const [first, ...others] = lists.map((list) => new Set(list)).sort((a, b) => a.size - b.size)
+  return first && [...first].filter((id) => others.every((other) => other.has(id)))
+}
+
+export const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
+
 /** Members of a tracker besides its points that the live view shows or filters by. */
 export interface TrackerFacts {
   name: string
@@ -155,10 +180,10 @@ export const trackerLookups = (tables: Pick<TableStore, 'find' | 'scan' | 'getMa
     return hubIds === 'all' ? 'all' : idsWhere(tables, organizationId, { hubIds })
   },
 
-  /** Trackers of a user, vehicle or hub, or of any of several; `null` means those without one. */
+  /** Trackers of a user, vehicle, hub or team, or of any of several; `null` means those without one. */
   trackersOf: async (
     organizationId: string,
-    field: 'userId' | 'vehicleId' | 'hubIds',
+    field: ComparedField,
     id: string | readonly string[],
   ): Promise<string[]> => {
     const ids = [id].flat()

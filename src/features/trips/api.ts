@@ -1,22 +1,23 @@
-import { answered, envelope, pageAnswer } from '../../kit/http/page-members.ts'
+import { answered, dataAnswer, pageAnswer } from '../../kit/http/page-members.ts'
 import type { TableStore } from '../../engines/table-store.ts'
-import { answerList } from '../../kit/http/answer-list.ts'
+import { answerList, NO_ROWS } from '../../kit/http/answer-list.ts'
 import {
   chooseFields,
-  FIELDS_PARAMETER,
+  FIELDS_QUERY,
   idSchema,
   type ListQuery,
   type ListShape,
   listQuerySchema,
+  SORT_ORDER,
 } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Route, route } from '../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { POINT_ROW, TRACKER_FILTERS } from '../locations/schemas.ts'
+import { type ComparedField, type TrackersAsked, trackersAsked } from '../trackers/views.ts'
 import { TRIP, TRIP_EXAMPLE } from './schemas.ts'
 import { TRIPS, type TripRow, tripShown } from './views.ts'
 
@@ -26,13 +27,12 @@ export interface TripServices {
   /** Trackers visible to the caller. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of users or vehicles; `null` means those without one. */
-  trackersOf(organizationId: string, field: 'userId' | 'vehicleId', ids: readonly string[]): Promise<readonly string[]>
+  trackersOf(organizationId: string, field: ComparedField, ids: readonly string[]): Promise<readonly string[]>
   seesTracker(caller: UserCaller, trackerId: string): Promise<boolean>
   /** Whether the organization has, or had, the tracker. */
   ownsTracker(organizationId: string, trackerId: string): Promise<boolean>
   tripToken(trackerId: string, startedAt: number): string
   readTripToken(token: string): { trackerId: string; startedAt: number } | undefined
-  /** Id of a tracker's trip that started then. */
   tripId(trackerId: string, startedAt: number): string
   /** Metres so far of running trips, in their order; undefined if not known yet. */
   runningMeters(trips: readonly TripRow[]): Promise<(number | undefined)[]>
@@ -61,9 +61,7 @@ const LIST: ListShape = {
   searchable: false,
 }
 
-type TripQuery = ListQuery & { from?: string; to?: string } & {
-  [filter in 'trackerId' | 'userId' | 'vehicleId']?: readonly string[]
-}
+type TripQuery = ListQuery & { from?: string; to?: string } & Pick<TrackersAsked, 'trackerId' | 'userId' | 'vehicleId'>
 
 /** Running and finished trips, and the public view of a tracking token. */
 export const tripRoutes = (services: TripServices): Route[] => [
@@ -72,37 +70,30 @@ export const tripRoutes = (services: TripServices): Route[] => [
   trackingRoute(services),
 ]
 
-const listRoute = (services: TripServices): Route => {
-  const query = listQuerySchema(LIST)
-  const properties = query.properties as { [name: string]: JsonSchema }
-  const further = {
-    ...TRACKER_FILTERS,
-    ...boundsSchema('Trips that started'),
-  }
-  return route<TripQuery>({
+const listRoute = (services: TripServices): Route =>
+  route<TripQuery>({
     method: 'GET',
     path: '/trips',
     operationId: 'listTrips',
     summary: 'List trips, newest first unless sortOrder says otherwise',
     tag: TAG,
     access: { permission: 'view/location-history', own: true },
-    query: {
-      ...query,
-      properties: { ...properties, ...further, sortOrder: { ...properties.sortOrder, default: 'desc' } },
-    },
-    answers: {
-      200: pageAnswer('A page of trips.', 'TripPage', TRIP, TRIP_EXAMPLE),
-    },
+    query: listQuerySchema(LIST, {
+      ...TRACKER_FILTERS,
+      ...boundsSchema('Trips that started'),
+      sortOrder: { ...SORT_ORDER, default: 'desc' },
+    }),
+    answers: { 200: pageAnswer('A page of trips.', 'TripPage', TRIP, TRIP_EXAMPLE) },
     handler: async (request) => {
       const caller = userOf(request)
       const { from, to } = request.query
-      const trackerIds = await askedTrackers(services, caller, request.query)
+      const visible = await services.visibleTrackers(caller)
+      const trackerIds = await trackersAsked(services.trackersOf, caller.organizationId, request.query, visible)
       const query: ListQuery = { sortBy: 'startedAt', ...request.query }
       const range =
         from === undefined && to === undefined ? undefined : { field: 'startedAt', ...timeBounds({ from, to }) }
       return answerList(LIST, {
         tables: trackerIds?.length === 0 ? NO_ROWS : services.tables,
-        scope: caller.organizationId,
         caller,
         query,
         path: '/api/v3/trips',
@@ -112,25 +103,6 @@ const listRoute = (services: TripServices): Route => {
       })
     },
   })
-}
-
-/** Trackers that the caller may see and that satisfy all conditions; undefined for all. */
-const askedTrackers = async (
-  { visibleTrackers, trackersOf }: TripServices,
-  caller: UserCaller,
-  { trackerId, userId, vehicleId }: TripQuery,
-): Promise<readonly string[] | undefined> => {
-  const lists: (readonly string[])[] = []
-  if (trackerId !== undefined) lists.push(lowerCase(trackerId))
-  if (userId !== undefined) lists.push(await trackersOf(caller.organizationId, 'userId', lowerCase(userId)))
-  if (vehicleId !== undefined) lists.push(await trackersOf(caller.organizationId, 'vehicleId', lowerCase(vehicleId)))
-  const visible = await visibleTrackers(caller)
-  if (visible !== 'all') lists.push(visible)
-  const [first, ...others] = lists.map((list) => new Set(list)).sort((a, b) => a.size - b.size)
-  return first && [...first].filter((id) => others.every((other) => other.has(id)))
-}
-
-const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
 
 const readRoute = (services: TripServices): Route =>
   route<{ fields?: string }>({
@@ -141,14 +113,8 @@ const readRoute = (services: TripServices): Route =>
     tag: TAG,
     access: { permission: 'view/location-history', own: true },
     params: { tripId: idSchema('The id of the trip.') },
-    query: { type: 'object', properties: { fields: FIELDS_PARAMETER }, additionalProperties: false },
-    answers: {
-      200: {
-        description: 'The trip.',
-        schema: envelope({ data: TRIP }),
-        example: { status: true, data: TRIP_EXAMPLE },
-      },
-    },
+    query: FIELDS_QUERY,
+    answers: { 200: dataAnswer('The trip.', TRIP, TRIP_EXAMPLE) },
     handler: async (request) => {
       const caller = userOf(request)
       const choose = chooseFields(LIST.members, request.query.fields)
@@ -176,16 +142,14 @@ const trackingRoute = (services: TripServices): Route =>
       token: { type: 'string', minLength: 1, maxLength: 200, description: 'The `trackingToken` of the trip.' },
     },
     answers: {
-      200: {
-        description: 'The trip, null until it is decided, and its points so far, oldest first.',
-        schema: envelope({
-          data: answered('Tracking', {
-            trip: { anyOf: [TRIP, { type: 'null' }] },
-            points: { type: 'array', items: POINT_ROW },
-          }),
+      200: dataAnswer(
+        'The trip, null until it is decided, and its points so far, oldest first.',
+        answered('Tracking', {
+          trip: { anyOf: [TRIP, { type: 'null' }] },
+          points: { type: 'array', items: POINT_ROW },
         }),
-        example: { status: true, data: { trip: TRIP_EXAMPLE, points: [] } },
-      },
+        { trip: TRIP_EXAMPLE, points: [] },
+      ),
     },
     handler: async (request) => {
       const { organizationId } = userOf(request)
@@ -222,5 +186,3 @@ const shown = async (services: TripServices, rows: readonly TripRow[]): Promise<
   const metersOf = new Map(running.map((row, i) => [row, meters[i]]))
   return rows.map((row) => tripShown(row, services.tripToken(row.trackerId, row.startedAt), metersOf.get(row)))
 }
-
-const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }

@@ -33,7 +33,8 @@ export interface ListConditions {
 
 export interface ListRequest extends ListConditions {
   tables: Pick<TableStore, 'find'>
-  scope: string
+  /** Default: the caller's organization. */
+  scope?: string
   caller: UserCaller
   query: ListQuery
   /** Path below the root of the server, for the Link header: `/api/v3/hubs`. */
@@ -49,11 +50,14 @@ export interface ListRequest extends ListConditions {
   range?: Find['range']
   /** Replaces the words of `q`. */
   words?: Find['words']
-  /** The order of a list that cannot be sorted otherwise. */
+  /** Replaces the order that the query asks for. */
   sort?: Find['sort']
   /** False: `total` is left out. */
   isCounted?: boolean
 }
+
+/** A table for questions that no row can match. */
+export const NO_ROWS: Pick<TableStore, 'find'> = { find: async () => ({ rows: [], total: 0, next: null }) }
 
 /** Rows of one answer, and the start of the next one. */
 interface Page {
@@ -71,7 +75,8 @@ type Keep = (row: Row, stored?: Row) => boolean
 const EMPTY: Page = { rows: [], stored: [], total: 0, next: null }
 
 /** Answers a page of a table according to section 1 of the API's conventions. */
-export const answerList = async (shape: ListShape, request: ListRequest): Promise<Reply> => {
+export const answerList = async (shape: ListShape, asking: ListRequest): Promise<Reply> => {
+  const request = { scope: asking.caller.organizationId, ...asking }
   const { query, path } = request
   const limit =
     query.limit ?? Math.max(LIMIT_DEFAULT, shape.several?.includes('_id') ? [query._id ?? []].flat().length : 0)
@@ -119,6 +124,8 @@ const showing = (shape: ListShape, fields: string | undefined, caller: UserCalle
 const onlyRead = ({ takesRows, reads }: ListRequest): Pick<Find, 'members'> =>
   takesRows === true && reads !== undefined ? { members: reads } : {}
 
+type Scoped = ListRequest & { scope: string }
+
 interface PageStart {
   limit: number
   after: string | undefined
@@ -127,7 +134,7 @@ interface PageStart {
 
 const pageOf = async (
   shape: ListShape,
-  { tables, scope, present, isCounted = true }: ListRequest,
+  { tables, scope, present, isCounted = true }: Scoped,
   question: Omit<Find, 'limit'>,
   { limit, after, offset }: PageStart,
 ): Promise<Page> => {
@@ -149,7 +156,7 @@ const pageOf = async (
  */
 const walk = async (
   shape: ListShape,
-  request: ListRequest,
+  request: Scoped,
   question: Omit<Find, 'limit'>,
   { limit, after: place, offset }: PageStart,
   keep: Keep,
@@ -204,7 +211,7 @@ const conditionsOf = (shape: ListShape, asking: Asking): Conditions | undefined 
 
 /** Undefined where no row can match. */
 const questionOf = (shape: ListShape, request: ListRequest): Omit<Find, 'limit'> | undefined => {
-  const { query, sort } = request
+  const { query, sort = shape.order } = request
   const conditions = conditionsOf(shape, request)
   if (conditions === undefined) return undefined
   const sortBy =

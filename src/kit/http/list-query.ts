@@ -40,7 +40,6 @@ export interface ListShape extends Sight {
   table: TableDeclaration
   /** Every member that a row may have: the names for `fields`, and all members ever answered. */
   members: readonly string[]
-  /** Schemas of the filters by name. */
   filters: { [name: string]: JsonSchema }
   /** Schemas of further parameters, by patterns of their names; their conditions are made elsewhere. */
   patterns?: { [pattern: string]: JsonSchema }
@@ -54,6 +53,8 @@ export interface ListShape extends Sight {
   computed?: readonly string[]
   /** Fields that `sortBy` may name. */
   sortable: readonly string[]
+  /** The order of a list that cannot be sorted otherwise. */
+  order?: { field: string; order: 'asc' | 'desc' }
   /** Fields of the table whose names differ from those of `sortBy`. */
   sorts?: { [name: string]: string }
   searchable: boolean
@@ -95,7 +96,6 @@ const Q_PARAMETER: JsonSchema = {
   description: 'Beginnings of words that must all occur; without a letter or digit it finds nothing.',
 }
 
-/** The query of a read by id. */
 export const FIELDS_QUERY: JsonSchema = {
   type: 'object',
   properties: { fields: FIELDS_PARAMETER },
@@ -130,7 +130,15 @@ export const severalOf = (
   }
 }
 
-export const listQuerySchema = (shape: ListShape): JsonSchema => ({
+export const SORT_ORDER: JsonSchema = {
+  type: 'string',
+  enum: ['asc', 'desc'],
+  default: 'asc',
+  description: 'Without `sortBy` of the time of creation.',
+}
+
+/** The query of a list, with further parameters. */
+export const listQuerySchema = (shape: ListShape, further?: { [name: string]: JsonSchema }): JsonSchema => ({
   type: 'object',
   properties: {
     ...Object.fromEntries(
@@ -157,14 +165,10 @@ export const listQuerySchema = (shape: ListShape): JsonSchema => ({
     ...(shape.sortable.length > 0
       ? { sortBy: { type: 'string', enum: [...shape.sortable], description: 'Left out: the order of creation.' } }
       : {}),
-    sortOrder: {
-      type: 'string',
-      enum: ['asc', 'desc'],
-      default: 'asc',
-      description: 'Without `sortBy` of the time of creation.',
-    },
+    ...(shape.order === undefined && { sortOrder: SORT_ORDER }),
     ...(shape.searchable && { q: Q_PARAMETER }),
     fields: FIELDS_PARAMETER,
+    ...further,
   },
   ...(shape.patterns !== undefined && { patternProperties: shape.patterns }),
   additionalProperties: false,

@@ -34,11 +34,17 @@ export const STREAM_PAGE_MEMBERS: { [name: string]: JsonSchema } = {
   nextCursor: { type: ['string', 'null'] },
 }
 
-/** The schema of a successful answer with these members. */
 export const envelope = (members: { [name: string]: JsonSchema }): JsonSchema => ({
   type: 'object',
   properties: { status: { const: true }, message: { type: 'string' }, ...members },
   required: ['status', ...Object.keys(members)],
+})
+
+/** An answer whose `data` is one thing, or a list without pages. */
+export const dataAnswer = (description: string, schema: JsonSchema, example: unknown): Answer => ({
+  description,
+  schema: envelope({ data: schema }),
+  example: { status: true, data: example },
 })
 
 /** A page of rows, named `title` in the documentation, with one row as its example. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { answered, envelope, pageAnswer } from '../http/page-members.ts'
+import { answered, dataAnswer, pageAnswer } from '../http/page-members.ts'
 import type { Answer, Reply } from '../http/route.ts'
 import { nameOf, rowSchema, writeOnlyOf } from './schemas.ts'
 import type { ResourceDeclaration } from './declaration.ts'
@@ -18,7 +18,6 @@ export const article = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' 
 
 const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
 
-/** Example of a row for the documentation. */
 export const exampleRow = (declaration: ResourceDeclaration): JsonObject => ({
   ...Object.fromEntries(
     Object.entries({ ...defaultsOf(declaration), ...declaration.example }).filter(
@@ -49,9 +48,7 @@ export const rowReply = (data: Row, row: Row, wrote?: Reply['wrote'], status = 2
 })
 
 export const rowAnswer = (declaration: ResourceDeclaration): Answer => ({
-  description: `The ${words(declaration.noun)}.`,
-  schema: envelope({ data: rowSchema(declaration) }),
-  example: { status: true, data: exampleRow(declaration) },
+  ...dataAnswer(`The ${words(declaration.noun)}.`, rowSchema(declaration), exampleRow(declaration)),
   headers: ['ETag'],
 })
 
@@ -63,9 +60,11 @@ export const toldAnswer = (declaration: ResourceDeclaration, isCreated = false):
   const description = `Shown once: store it.${isCreated ? ' Absent where the `_id` that was sent exists already.' : ''}`
   const told = answered(undefined, { [member]: { type: 'string', description } }, isCreated ? [member] : [])
   return {
-    description: `The ${words(declaration.noun)}.`,
-    schema: envelope({ data: { allOf: [rowSchema(declaration), told] } }),
-    example: { status: true, data: { ...exampleRow(declaration), [member]: example } },
+    ...dataAnswer(
+      `The ${words(declaration.noun)}.`,
+      { allOf: [rowSchema(declaration), told] },
+      { ...exampleRow(declaration), [member]: example },
+    ),
     headers: ['ETag'],
   }
 }

@@ -87,7 +87,6 @@ const listRoute = (served: Served): Route => {
       const conditions = await served.conditions?.(query, caller)
       return answerList(shape, {
         tables: services.tables,
-        scope: caller.organizationId,
         caller,
         query,
         takesRows: request.takesRows,

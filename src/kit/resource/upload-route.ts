@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../kernel/json.ts'
 import { idSchema } from '../http/list-query.ts'
 import { BINARY, formSchema } from '../http/multipart.ts'
-import { answered, DATE_TIME, envelope, UUID } from '../http/page-members.ts'
+import { answered, dataAnswer, DATE_TIME, UUID } from '../http/page-members.ts'
 import { formatTime, userOf } from '../http/request-context.ts'
 import { route, type Route, type RouteRequest } from '../http/route.ts'
 import { idParameter, pathsOf } from './answers.ts'
@@ -17,7 +17,6 @@ export interface Attaching {
   thing: string
   operationId: string
   description: string
-  /** Title of the answer's schema. */
   title: string
   /** The field of the form, and the member of the answer, that tells the file's place, with an example. */
   place: [member: string, example: string]
@@ -56,14 +55,11 @@ export const uploadRoute = (
     bodyExample: { [place]: placeExample },
     bodyBytesMax: uploads.bodyBytesMax,
     answers: {
-      201: {
-        description: 'The file.',
-        schema: envelope({ data: fileSchema(title, owner, place) }),
-        example: {
-          status: true,
-          data: { ...FILE_EXAMPLE, [owner]: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a', [place]: placeExample },
-        },
-      },
+      201: dataAnswer('The file.', fileSchema(title, owner, place), {
+        ...FILE_EXAMPLE,
+        [owner]: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
+        [place]: placeExample,
+      }),
     },
     receive: async (request) => {
       const id = request.params[owner].toLowerCase()
@@ -81,7 +77,6 @@ export const uploadRoute = (
   })
 }
 
-/** An attached file, as routes answer it. */
 export const shownFile = (
   { _id, name, contentType, size, createdAt }: AttachedFile,
   place: { [member: string]: string },

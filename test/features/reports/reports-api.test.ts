@@ -127,6 +127,7 @@ test('a caller gets the trackers that they see, and of those what is asked for',
         return { rows: trackers.slice(...range).map((id) => ({ id, row: {} })), next: null }
       }) as never,
       async *scan() {},
+      getMany: async () => [],
     },
   })
   await insert(demoTrace())
@@ -263,6 +264,7 @@ test('tasks are counted by what became of them between the bounds, as the caller
   const { ask } = await openReports(t, {
     tables: {
       find: async () => ({ rows: [], next: null }),
+      getMany: async () => [],
       async *scan() {
         for (const row of tasks) yield { scope: '', id: row._id, row: row as never }
       },

@@ -1,7 +1,7 @@
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import { objectSchema, optional, secret } from '../../../kernel/schema.ts'
-import { answered, DATE_TIME, envelope } from '../../../kit/http/page-members.ts'
+import { answered, dataAnswer, DATE_TIME } from '../../../kit/http/page-members.ts'
 import { formatTime, metadataOf, userOf } from '../../../kit/http/request-context.ts'
 import { route, type Reply, type Route, type RouteRequest } from '../../../kit/http/route.ts'
 import { allWrote } from '../../../kit/commands/wrote.ts'
@@ -29,11 +29,7 @@ const WARNING: JsonSchema = { type: 'string', description: 'Present while the e-
 const RECOVERY_EXAMPLE = ['4f9k2-x7m3q', 'r8w1c-p5d6n']
 
 const answer = (description: string, title: string, properties: { [name: string]: JsonSchema }, example: object) => ({
-  200: {
-    description,
-    schema: envelope({ data: answered(title, properties, ['warning', 'due']) }),
-    example: { status: true, data: example },
-  },
+  200: dataAnswer(description, answered(title, properties, ['warning', 'due']), example),
 })
 
 const RECOVERY_ANSWER = answer(

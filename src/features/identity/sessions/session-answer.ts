@@ -3,7 +3,7 @@ import type { Row } from '../../../kernel/table.ts'
 import { chooseFields } from '../../../kit/http/list-query.ts'
 import { rowSchema } from '../../../kit/resource/schemas.ts'
 import { listShape } from '../../../kit/resource/rows.ts'
-import { answered, DATE_TIME, envelope, UUID } from '../../../kit/http/page-members.ts'
+import { answered, dataAnswer, DATE_TIME, envelope, UUID } from '../../../kit/http/page-members.ts'
 import { exampleRow } from '../../../kit/resource/answers.ts'
 import { formatTime } from '../../../kit/http/request-context.ts'
 import type { Answer } from '../../../kit/http/route.ts'
@@ -113,11 +113,7 @@ const EXAMPLE_ITEM = {
   isCurrent: true,
 }
 
-export const organizationsAnswer: Answer = {
-  description: 'The organizations of the caller.',
-  schema: envelope({ data: ORGANIZATIONS }),
-  example: { status: true, data: [EXAMPLE_ITEM] },
-}
+export const organizationsAnswer: Answer = dataAnswer('The organizations of the caller.', ORGANIZATIONS, [EXAMPLE_ITEM])
 
 const SECOND_FACTOR_DUE: JsonSchema = {
   ...DATE_TIME,

@@ -1,4 +1,4 @@
-import { answered, envelope } from '../../../kit/http/page-members.ts'
+import { answered, dataAnswer } from '../../../kit/http/page-members.ts'
 import { chooseFields, FIELDS_QUERY } from '../../../kit/http/list-query.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
 import { type Route, route } from '../../../kit/http/route.ts'
@@ -18,11 +18,11 @@ export const permissionsRoute = (): Route =>
     access: { permission: 'view/role' },
     query: FIELDS_QUERY,
     answers: {
-      200: {
-        description: 'All of them; the list is not paged.',
-        schema: envelope({ data: { type: 'array', items: PERMISSION } }),
-        example: { status: true, data: PERMISSION_LIST.slice(0, 2) },
-      },
+      200: dataAnswer(
+        'All of them; the list is not paged.',
+        { type: 'array', items: PERMISSION },
+        PERMISSION_LIST.slice(0, 2),
+      ),
     },
     handler: async ({ query }) => {
       const choose = chooseFields(Object.keys(PERMISSION.properties as object), query.fields, 'name')
@@ -47,11 +47,10 @@ export const ownPermissionsRoute = (): Route =>
     tag: 'Users',
     access: 'user',
     answers: {
-      200: {
-        description: 'As a role has them.',
-        schema: envelope({ data: OWN_PERMISSIONS }),
-        example: { status: true, data: { permissions: ['view/task', 'view/tracker'], permissionDetails: [] } },
-      },
+      200: dataAnswer('As a role has them.', OWN_PERMISSIONS, {
+        permissions: ['view/task', 'view/tracker'],
+        permissionDetails: [],
+      }),
     },
     handler: async (request) => {
       const { permissions, permissionDetails } = userOf(request)

@@ -1,16 +1,24 @@
-import { STREAM_PAGE_MEMBERS, envelope } from '../../../kit/http/page-members.ts'
+import { dataAnswer, envelope, STREAM_PAGE_MEMBERS } from '../../../kit/http/page-members.ts'
 import type { HistoryReader } from '../../../engines/history-store.ts'
 import type { UserCaller } from '../../../kernel/caller.ts'
 import { Failure, invalid } from '../../../kernel/errors.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import { BBOX_PARAMETER, boxParameter } from '../../../kit/http/bbox-parameter.ts'
-import { chooseFields, chosenFields, FIELDS_PARAMETER, idSchema, severalOf } from '../../../kit/http/list-query.ts'
+import {
+  chooseFields,
+  chosenFields,
+  FIELDS_PARAMETER,
+  FIELDS_QUERY,
+  idSchema,
+  severalOf,
+} from '../../../kit/http/list-query.ts'
 import { FURTHER_FORMATS, HISTORY_FORMATS, type HistoryFormat, historyReply } from '../../../kit/http/history-answer.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
 import { boundsSchema, timeBounds } from '../../../kit/http/time-parameter.ts'
 import { readHistory, readPoint, type HistoryQuestion, type HistoryScope } from './query.ts'
 import { POINT_MEMBERS, type PointMember } from './point-json.ts'
+import { type ComparedField, type TrackersAsked, trackersAsked } from '../../trackers/views.ts'
 import { HUB_FILTER, POINT_ROW, POINT_ROW_EXAMPLE, TRACKER_FILTERS } from '../schemas.ts'
 
 export interface HistoryApiServices {
@@ -18,21 +26,13 @@ export interface HistoryApiServices {
   /** Trackers whose points the caller may see. */
   visibleTrackers(caller: UserCaller): Promise<'all' | readonly string[]>
   /** Ids of the organization's trackers of users, vehicles or hubs; `null` means those without one. */
-  trackersOf(
-    organizationId: string,
-    field: 'userId' | 'vehicleId' | 'hubIds',
-    ids: readonly string[],
-  ): Promise<readonly string[]>
+  trackersOf(organizationId: string, field: ComparedField, ids: readonly string[]): Promise<readonly string[]>
   /** Names of trackers, in the order of the ids; undefined for those that are gone. */
   trackerNames(organizationId: string, trackerIds: readonly string[]): Promise<(string | undefined)[]>
 }
 
-interface HistoryQuery {
+interface HistoryQuery extends Omit<TrackersAsked, 'teamId'> {
   _id?: readonly string[]
-  trackerId?: readonly string[]
-  userId?: readonly string[]
-  vehicleId?: readonly string[]
-  hubId?: readonly string[]
   from?: string
   to?: string
   bbox?: string
@@ -126,7 +126,7 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
       const question = questionOf(request.query)
       const scope = await scopeOf(services, userOf(request))
       const { organizationId } = scope
-      const trackerIds = await askedTrackers(services, organizationId, request.query)
+      const trackerIds = await trackersAsked(services.trackersOf, organizationId, request.query)
       const answer = await readHistory(
         services.history,
         { ...scope, lookUpNames: (ids) => services.trackerNames(organizationId, ids) },
@@ -145,14 +145,8 @@ export const historyRoutes = (services: HistoryApiServices): Route[] => [
     tag: 'Location history',
     access: VIEW,
     params: { pointId: idSchema('The `_id` of the point.') },
-    query: { type: 'object', additionalProperties: false, properties: { fields: FIELDS_PARAMETER } },
-    answers: {
-      200: {
-        description: 'The point.',
-        schema: envelope({ data: POINT_ROW }),
-        example: { status: true, data: POINT_ROW_EXAMPLE },
-      },
-    },
+    query: FIELDS_QUERY,
+    answers: { 200: dataAnswer('The point.', POINT_ROW, POINT_ROW_EXAMPLE) },
     handler: async (request) => {
       const choose = chooseFields(POINT_MEMBERS, request.query.fields as string | undefined)
       const row = await readPoint(services.history, await scopeOf(services, userOf(request)), request.params.pointId)
@@ -169,23 +163,6 @@ const scopeOf = async (
   organizationId: caller.organizationId,
   trackerIds: await services.visibleTrackers(caller),
 })
-
-/** Trackers that satisfy all given conditions; undefined if none is given. */
-const askedTrackers = async (
-  services: HistoryApiServices,
-  organizationId: string,
-  { trackerId, userId, vehicleId, hubId }: HistoryQuery,
-): Promise<string[] | undefined> => {
-  const lists: (readonly string[])[] = []
-  if (trackerId !== undefined) lists.push(lowerCase(trackerId))
-  if (userId !== undefined) lists.push(await services.trackersOf(organizationId, 'userId', lowerCase(userId)))
-  if (vehicleId !== undefined) lists.push(await services.trackersOf(organizationId, 'vehicleId', lowerCase(vehicleId)))
-  if (hubId !== undefined) lists.push(await services.trackersOf(organizationId, 'hubIds', lowerCase(hubId)))
-  const [first, ...others] = lists.map((list) => new Set(list))
-  return first && [...first].filter((id) => others.every((list) => list.has(id)))
-}
-
-const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
 
 const questionOf = (query: HistoryQuery): HistoryQuestion => {
   const {

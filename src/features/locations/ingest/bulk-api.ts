@@ -1,7 +1,7 @@
 import { breathe } from '../../../kernel/breath.ts'
 import type { JsonSchema } from '../../../kernel/json.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
-import { answered, envelope } from '../../../kit/http/page-members.ts'
+import { answered, dataAnswer } from '../../../kit/http/page-members.ts'
 import { route, type Route } from '../../../kit/http/route.ts'
 import type { TripStart } from './answer.ts'
 import { pointExample, POINTS_MAX, pointSchema } from './point-schema.ts'
@@ -28,13 +28,7 @@ export const bulkRoute = (store: PointStore, keyring: Keyring): Route =>
     },
     takesAnyNames: true,
     bodyExample: { points: [pointExample] },
-    answers: {
-      200: {
-        description: 'The accepted points are durable.',
-        schema: envelope({ data: answerSchema }),
-        example: { status: true, data: answerExample },
-      },
-    },
+    answers: { 200: dataAnswer('The accepted points are durable.', answerSchema, answerExample) },
     handler: async ({ caller, body }) => {
       await breathe() // its text has just been parsed
       const { accepted, duplicates, rejected, tripStarts } = await store.store(caller, body.points)
