@@ -49,7 +49,6 @@ export class Erased {
     return trackers !== undefined && (trackerId === undefined || trackers.has(trackerId))
   }
 
-  /** Whether the organization is erased whole. */
   hasAllOf(organizationId: string): boolean {
     return this.organizations.has(organizationId)
   }

@@ -42,7 +42,6 @@ export interface LatestRebuildParts {
   newest(): AsyncIterable<NewestPosition>
   /** The newest of one tracker's points that were logged after a place. */
   newestSince(tracker: OwnedPosition, place: LogPlace): Promise<NewestPosition | undefined>
-  /** Last deletion of each tracker. */
   deletions(partition: number): Promise<ReadonlyMap<string, LogPlace>>
   /** Entries from one revision through another, as far as the log has them. */
   entries(partition: number, from: number, through: number): AsyncIterable<LocationEntry>
@@ -53,7 +52,6 @@ interface Rebuilt {
   /** Newest revision known to the history. */
   seen: number
   points: Map<string, OwnedPosition>
-  /** Rows to correct. */
   changes: RowChange[]
 }
 

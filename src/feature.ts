@@ -107,7 +107,6 @@ export interface Feature {
   works?(services: FeatureServices): readonly JobWork[]
   /** The same jobs, for the live channel `job`. */
   jobViews?: readonly JobView[]
-  /** Samples for a new organization. */
   samples?(services: ResourceServices): SampleMaker
   /** Commands that write several streams. */
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into

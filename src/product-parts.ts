@@ -18,10 +18,8 @@ const DECLARED = FEATURES.flatMap(({ resources = [] }) => resources)
 const OWN_PROJECTIONS = FEATURES.flatMap(({ projections = [] }) => projections)
 const KEPT_BY_THEMSELVES = new Set(OWN_PROJECTIONS.flatMap(({ tables }) => tables.map(({ name }) => name)))
 
-/** Every resource of the product. */
 export const resources = new ResourceSet(DECLARED)
 
-/** Nouns that the audit log covers. */
 export const AUDITED = auditedNouns(resources.all())
 
 /** Every read model that is kept in tables and fed by the whole log. */

@@ -15,7 +15,6 @@ ${CONNECTION_USAGE}, where no key is given
   --speed     1                       1 is real time, 60 a minute a second, 0 as fast as the service takes it
 `
 
-/** Refused rows whose lines are printed. */
 const REJECTED_SHOWN_MAX = 20
 
 export const replayCommand = async (args: readonly string[]): Promise<number> => {

@@ -6,7 +6,6 @@ export type Said =
   | { kind: 'login'; name: string; accepted?: Buffer; refused?: Buffer }
   /** Points; `answer` goes out once they are durable. A protocol that names the device in each message sets `name`. */
   | { kind: 'points'; points: DevicePoint[]; name?: string; answer?: Buffer }
-  /** A message that is answered at once. */
   | { kind: 'answer'; answer: Buffer }
 
 /** The bytes of one connection. `now`, in ms since the epoch, is for protocols that tell the device the time. */

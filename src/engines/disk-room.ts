@@ -44,7 +44,6 @@ export class DiskRoom {
     return !this.isShort
   }
 
-  /** A commit of this size failed. */
   refused(cause: unknown, bytes: number): void {
     if (isBeyondRepair(cause) && !(isShortWrite(cause) && this.freeBytes() < bytes + FREE_BYTES_MIN))
       this.options.broken(cause)

@@ -139,7 +139,6 @@ export interface Taken {
 /** A commit does not follow the stored checkpoint; nothing of it was applied. */
 export class StaleCommit extends Error {
   readonly consumer: string
-  /** The stored state. */
   readonly stored: Taken
   constructor(consumer: string, stored: Taken) {
     super(`consumer ${consumer} stands elsewhere or has another owner`)

@@ -39,7 +39,6 @@ const UNREAD_BYTES_MAX = 256 * 1024
 const LINGER_BYTES_MAX = 64 * 1024 * 1024
 const LINGER_MS = 1_000
 
-/** Answers every HTTP request. */
 export class HttpDoor {
   /** Connections are ended with their answer. */
   isClosing = false

@@ -4,7 +4,6 @@ import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { inOrganization, type Office, unlessGone } from './office.ts'
 
-/** Person of a proof. */
 interface Proven {
   identityId: string
   /** The e-mail that became theirs by it. */

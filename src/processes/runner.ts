@@ -211,7 +211,6 @@ export class ProcessRunner implements Processes {
     await appendFacts(this.services.log, stream, [fact], [idFrom(fact.type, id)], revision + events, metadata)
   }
 
-  /** The unfinished process of that subject. */
   private async readOpen(stream: string): Promise<{ open?: Open; events: number }> {
     const [last, before] = await this.services.log.read(stream, 'end', 2, 'backwards')
     const events = last === undefined ? 0 : last.revision + 1

@@ -33,7 +33,6 @@ export const bearing = ([lng1, lat1]: Position, [lng2, lat2]: Position): number 
   return (Math.atan2(y, x) / RADIANS + 360) % 360
 }
 
-/** The place at that distance in that direction. */
 export const destination = ([lng, lat]: Position, bearingDegrees: number, meters: number): Position => {
   const angle = meters / EARTH_RADIUS_METERS
   const turn = bearingDegrees * RADIANS

@@ -25,7 +25,6 @@ export const readHistoryCopy = async (store: Pick<HistoryStore, 'rows'>): Promis
   return found && { logId: found.logId, hasEnded: found.ended === 1 }
 }
 
-/** Notes that a copy has begun, or ended. */
 export const noteHistoryCopy = async (store: Store, { logId, hasEnded }: HistoryCopy): Promise<void> => {
   const columns = "logId String, hasEnded UInt8, notedAt DateTime64(3, 'UTC')"
   await store.command(createCopied(COPIES, columns, 'ORDER BY notedAt', await layoutOf(store)))

@@ -20,7 +20,6 @@ export interface NativeColumn {
     | StringLists
 }
 
-/** A column of arrays of strings. */
 export interface StringLists {
   lists: readonly (readonly string[])[]
 }

@@ -60,7 +60,6 @@ const rolledAndOthers = (points: string, { from, to, late }: RolledUp, parameter
     UNION ALL ${stepsOf(`${points} AND (${times.join(' OR ')})`)}`
 }
 
-/** Steps of these trackers that are late. */
 export const selectLate = ({ organizationId, trackerIds, from, to }: ReportFilter, limit: number): Statement => ({
   sql: `SELECT toString(organizationId) AS organizationId, toString(trackerId) AS trackerId, toUnixTimestamp64Milli(at) AS at
     FROM (SELECT organizationId, trackerId, at FROM ${LATE} WHERE organizationId = {organization:UUID}
@@ -138,7 +137,6 @@ export interface VisitFilter {
   to: number
 }
 
-/** A place in the order of visits. */
 export interface VisitPlace {
   trackerId: string
   enteredAt: number

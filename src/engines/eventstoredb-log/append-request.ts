@@ -113,7 +113,6 @@ const varintBytes = (value: number): number => {
   return bytes
 }
 
-/** Size of a field that holds a number of bytes. */
 const fieldBytes = (length: number): number => 1 + varintBytes(length) + length
 
 const idBytes = (id: string): number => fieldBytes(fieldBytes(Buffer.byteLength(id)))

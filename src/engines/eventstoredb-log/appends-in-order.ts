@@ -16,7 +16,6 @@ import { type Connection, isPassing, isUnanswered, logDown } from './connection.
 import { ERASED } from './events.ts'
 import { readToEnd } from './read.ts'
 
-/** Maximum of waiting appends of one stream. */
 const WAITING_MAX = 10_000
 /** Events read at once in search of an append. */
 const SEARCHED_EVENTS = 64

@@ -34,7 +34,6 @@ export class Connection {
     this.deadlineMs = deadlineMs
   }
 
-  /** Called when the server has answered. */
   heard(): void {
     this.heardAtMs = performance.now()
   }

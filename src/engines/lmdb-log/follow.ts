@@ -50,7 +50,6 @@ export class Followers {
   }
 }
 
-/** Follows one stream by its revisions. */
 export async function* followStream(
   store: LogStore,
   followers: Followers,

@@ -91,7 +91,6 @@ export class KnownAnswer {
   private readonly rowsAt: number
   /** Undefined for a question that is not remembered. */
   private readonly key: string | undefined
-  /** Bytes of the rows read. */
   private rowBytes = 0
   private reader: MemberReader | undefined
 

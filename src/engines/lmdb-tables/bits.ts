@@ -175,7 +175,6 @@ export class RowSet {
     }
   }
 
-  /** Number of rows of a stored chunk in the set. */
   countIn(chunk: number, bytes: Buffer): number {
     const bits = this.chunks.get(chunk)
     if (bits === undefined) return 0

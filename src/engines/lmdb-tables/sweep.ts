@@ -9,7 +9,6 @@ import { NOTHING } from './terms.ts'
 const STEP = 500
 const GARBAGE_PREFIX = 'garbage:'
 
-/** Whether there is anything to sweep. */
 export const hasSweep = (env: TableEnvironment, now: number, mayClear: boolean): boolean =>
   dueKeys(env, 0, now, 1).length > 0 || dueKeys(env, 2, now, 1).length > 0 || (mayClear && garbageOf(env) !== undefined)
 

@@ -13,7 +13,6 @@ const SCOPES_CACHED_MAX = 100_000
 interface Next {
   table: number
   scope: number
-  /** Bytes of rows. */
   bytes: number
 }
 
@@ -74,7 +73,6 @@ export class TableWriter {
     this.env.root.transactionSync(() => this.env.meta.removeSync(FILLER_KEY))
   }
 
-  /** The declared tables, by name. */
   declared(): [string, TableRecord][] {
     return [...this.records]
   }

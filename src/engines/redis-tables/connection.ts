@@ -68,7 +68,6 @@ export class Connection implements RedisConnection {
   private readonly open: () => Promise<Client>
   private readonly deadlineMs: number
   private readonly deadlines: Deadlines
-  /** Time of each server's last answer. */
   private readonly answeredAtMs = new Map<string, number>()
   /** Clients that were given up, while some of their servers may still answer. */
   private readonly leaving = new Set<Client>()

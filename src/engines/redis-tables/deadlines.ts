@@ -1,4 +1,3 @@
-/** A question under way. */
 export interface Asked {
   /** Its time ran out before it was answered. */
   isLate: boolean

@@ -22,7 +22,6 @@ export class Places {
     this.prefix = prefix
   }
 
-  /** Place of the rows of a table's scope. */
   ofScope({ declaration }: KnownTable, scope: string): string {
     return declaration.lives === 'partition' ? this.ofConsumer(scope) : `${this.prefix}:{o:${scope}}`
   }
@@ -58,7 +57,6 @@ export class Places {
     return `${this.prefix}:{mark-${id}}`
   }
 
-  /** A pattern of all keys. */
   get all(): string {
     return `${this.prefix}:{*`
   }
@@ -84,7 +82,6 @@ export const placeKeys = (place: string): string[] => [place, `${place}:busy`, `
 /** Keys of a place with its writers and their progress. */
 export const consumerKeys = (place: string): string[] => [`${place}:consumer`, `${place}:fences`]
 
-/** Every key of a table's rows in a place. */
 export const tableKeys = (place: string, { generation, indexes }: KnownTable): string[] =>
   ['rows', 'terms', 'ids', 'x', 'c', 'l', ...indexes.map((index) => `i:${index}`)].map(
     (suffix) => `${place}:${generation}:${suffix}`,

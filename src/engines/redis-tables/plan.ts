@@ -30,7 +30,6 @@ export const checksOf = ({ where = {}, every = {} }: Find): Check[] => [
 
 export const isLookedUp = ({ values }: Check): boolean => values.length <= CHECK_VALUES_MAX
 
-/** The plan of an answer. */
 export interface Plan {
   /** Least to be read: the condition with the fewest entries, or all rows. */
   stretches: Stretch[]

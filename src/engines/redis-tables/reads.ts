@@ -3,7 +3,6 @@ import type { RedisConnection } from './connection.ts'
 import { answeredWhenFree } from './busy.ts'
 import { ENDED, type KnownTable, placeKeys, TableEnded, tableKeys } from './places.ts'
 
-/** Rows of one call. */
 export const READ_ROWS = 200
 /** Times that an answer of several calls is restarted because a commit came between them. */
 export const WHOLE_TRIES = 20

@@ -14,7 +14,6 @@ const ENDED_MS = 60_000
 /** A fraction of a millisecond of the server. */
 const SCOPES_AT_ONCE = 1_000
 
-/** Record of a table in the registry. */
 interface TableRecord {
   generation: string
   version: number

@@ -116,7 +116,6 @@ export async function* walkRows(visit: Visit, walk: Omit<Walk, 'wanted'>): Async
     for (let i = 0; i < ids.length; i++) if (rows[i].length > 0) yield stored(visit, ids[i], rows[i])
 }
 
-/** The existing rows of these ids. */
 export async function* rowsOfIds(visit: Visit, ids: readonly string[]): AsyncGenerator<StoredRow> {
   for (let at = 0; at < ids.length; at += READ_ROWS) {
     const part = ids.slice(at, at + READ_ROWS)

@@ -83,7 +83,6 @@ const shapeFields = (shape: JsonObject, isPatch: boolean): JsonObject => ({
   ...('coordinates' in shape ? { geometry: shape } : shape),
 })
 
-/** Values after an event. */
 const valuesAt = async (log: Pick<EventLog, 'read'>, stream: string, event: RecordedEvent): Promise<JsonObject> => {
   const said = saidBy(event)
   if (!said.isPatch) return said.isDeleted ? {} : said.values

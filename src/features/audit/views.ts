@@ -8,7 +8,6 @@ import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { Keyring } from '../../kit/keys/keyring.ts'
 import { AUTOMATION_PREFIXES } from '../automations/events.ts'
 
-/** Consumer that keeps the audit log. */
 export const AUDIT = 'audit-log'
 
 /** The audit log as a list: actors and actions are read from the history, changes from the log. */

@@ -92,7 +92,6 @@ export interface AutomationDeleted {
 
 export interface RunRetryAsked {
   runId: string
-  /** Partition whose stream holds the run. */
   partition: number
   at: number
   /** The run as shown. */
@@ -136,9 +135,7 @@ export interface RunTrigger {
   position?: number
   /** Automations that led to the event, and runs that each of its runs may cause; absent if none led to it. */
   chain?: Chain
-  /** Present for geofence events. */
   geofence?: { geofenceId: string; geofenceGroupId: string; cause: string }
-  /** Present for trip events. */
   trip?: { explicit: boolean; startedAt: number; finishedAt?: number; distance: number }
   /** Position of the tracker. */
   point?: { recordedAt: number; lat: number; lng: number; [measure: string]: unknown }
@@ -167,7 +164,6 @@ export interface AttemptMade {
   runId: string
   automationId: string
   organizationId: string
-  /** Time at which the run was owed. */
   owedAt: number
   at: number
   durationMs: number

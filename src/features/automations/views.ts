@@ -40,7 +40,6 @@ export interface AutomationRow extends Row {
   activatedPosition: number
   /** Present while active: key by which the dispatcher finds automations. */
   trigger?: string
-  /** Present for geofence events. */
   geofenceGroupId?: string
   /** Records named in its details: they cannot be deleted before it. */
   flowIds?: string[]

@@ -25,7 +25,6 @@ import { FIELD_TYPES, fieldsFaults, keptFields, type SentField, type StoredField
 import { CHECKS, DATA_TYPES, type CheckRow, type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
 const FIELDS_MAX = 200
-/** Most data types of one organization. */
 const TYPES_MAX = 500
 
 /** Letters of any script, digits, spaces, _ and -, so that names can be used in queries, paths and templates. */

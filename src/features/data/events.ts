@@ -16,7 +16,6 @@ export interface RecordValues {
   dataTypeId: string
   /** By the key of the field, which renames do not change. */
   values: JsonObject
-  /** Ids of the records that the values name. */
   recordIds: string[]
   /** Unique values that the record has claimed. */
   uniques?: UniqueValue[]

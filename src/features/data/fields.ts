@@ -2,7 +2,6 @@ import type { FieldError } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { ruleFaults, VALUE_TYPES, type ValueRule, type ValueType } from '../../kit/values/value-type.ts'
 
-/** A field of a data type as sent by clients. */
 export interface SentField extends ValueRule {
   /** Id of the field, if it is renamed. */
   _id?: string

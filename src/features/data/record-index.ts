@@ -91,7 +91,6 @@ export const areValid = (shape: Shape, values: JsonObject): boolean =>
 export const termOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}=${comparable(field, value)}`
 
-/** Term of records in which a field is empty. */
 export const absentTermOf = (dataTypeId: string, field: StoredField): string => `${tagOf(dataTypeId, field)}!`
 
 /** Scope within which a unique field's values are unique. */

@@ -26,7 +26,6 @@ export interface RecordRow extends Row {
   dataTypeId: string
   /** Stored by the key of the field. */
   values: JsonObject
-  /** Records that its values name. */
   recordIds: readonly string[]
   files?: AttachedFile[]
   /** A check found dangling references. */

@@ -4,7 +4,6 @@ export interface AppLink {
   url: string
   /** Opens the app with all settings filled in. */
   link: string
-  /** Text of the QR code. */
   qr: string
 }
 

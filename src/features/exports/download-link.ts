@@ -8,7 +8,6 @@ interface MadeFile {
   updatedAt: number
 }
 
-/** How long a new file can be downloaded. */
 const DOWNLOAD_MS = 7 * 86_400_000
 
 export const expiresAt = ({ updatedAt }: Pick<MadeFile, 'updatedAt'>): number => updatedAt + DOWNLOAD_MS

@@ -27,7 +27,6 @@ export const EXPORTS: TableDeclaration = {
 
 export const EXPORT_BOUNDS: JobBounds = { table: EXPORTS, plural: 'exports', organizationMax: 20 }
 
-/** Key prefix of all files of exports. */
 export const EXPORT_FILES = 'exports/'
 
 export const exportKey = (organizationId: string, exportId: string): string =>

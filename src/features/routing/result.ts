@@ -19,7 +19,6 @@ import { defineResource } from '../../kit/resource/resource.ts'
 import { OPEN_STATES, ROUTING_RESULTS, ROUTING_STATES, type RoutingState, type RouteValues } from './views.ts'
 
 export const ROUTES_MAX = 500
-/** Most tasks of one result. */
 export const TASKS_MAX = 2_000
 
 const EXAMPLE_ID = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'

@@ -6,7 +6,6 @@ import { TASKS_MAX } from './result.ts'
 
 export const ROUTING_ID = idSchema('The id of the routing result.')
 
-/** Most vehicles of one planning. */
 export const VEHICLES_MAX = 200
 export const STEPS_MAX = 1_000_000
 export const SECONDS_DEFAULT = 10

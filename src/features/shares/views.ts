@@ -41,7 +41,6 @@ export const makeShareToken = (keyring: Keyring, seed: string): { token: string;
 export const tokenHashOf = (keyring: Keyring, token: string): string | undefined =>
   TOKEN.test(token) ? keyring.hmac('share-token', token).toString('base64url') : undefined
 
-/** Address at which a share is followed. */
 export const followUrl = (publicUrl: string, token: string): string => `${publicUrl}/follow/${token}`
 
 const AFTER_TASK_MS = 3_600_000

@@ -4,7 +4,6 @@ import { fromE7, LNG_MAX_E7, toE7 } from '../../geo/coordinates.ts'
 
 /** Levels of a grid over the earth; each increment halves the width and height of the cells. */
 const LEVELS = [2, 5, 8, 11, 14]
-/** Most cells named in one query. */
 const CELLS_MAX = 64
 
 /** Index members of a place: its coordinates, and its cells, one at each level. */

@@ -12,7 +12,6 @@ export interface LateMove {
   userId: string
 }
 
-/** Most late steps kept per task. */
 const LATE_MAX = 100
 
 /**

@@ -29,7 +29,6 @@ export interface KnownTrackersOptions {
   writer: TrackerWriter
   clock: Clock
   partitionOf: (trackerId: string) => number
-  /** Most trackers kept in memory. */
   trackersMax?: number
 }
 

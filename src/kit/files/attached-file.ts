@@ -6,7 +6,6 @@ import { isImage } from './content-type.ts'
 /** Beginning of the keys of all attachments in the file store. */
 export const ATTACHMENTS = 'attachments/'
 
-/** Files of one task or record. */
 const FILES_OF_ONE_MAX = 200
 
 /** An attached file as a task or record keeps it, in an internal field of its own. */

@@ -15,7 +15,6 @@ export interface Upload {
   size: number
   /** Storage key of its bytes, below the key of its holder. */
   upload: string
-  /** The fields of its form. */
   fields: { [name: string]: string }
 }
 
@@ -27,7 +26,6 @@ export interface FormFields {
 
 export interface UploadOptions {
   files: FileStore
-  /** Largest size of one file. */
   bytesMax: number
 }
 

@@ -11,7 +11,6 @@ export interface TableRow {
   cells: Cell[]
 }
 
-/** Format of a file and its sheets. */
 export interface TableAbout {
   format: 'csv' | 'xlsx' | 'xls'
   encoding?: string

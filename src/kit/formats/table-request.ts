@@ -14,7 +14,6 @@ export type TableAsked =
 export interface OpenedTable {
   about: TableAbout
   columns: string[]
-  /** Number of the header's row. */
   headerRow: number
 }
 
@@ -35,5 +34,4 @@ export type TableAnswer =
   | { fault: Pick<FileFault, 'code' | 'message'> }
   | { begun: true }
 
-/** Rows of one answer. */
 export const PAGE_ROWS = 500

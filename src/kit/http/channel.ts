@@ -34,7 +34,6 @@ export interface ChannelSocket {
   /** Bytes waiting in the socket's buffer. */
   bufferedBytes(): number
   close(code: number, reason: string): void
-  /** The client's address. */
   address: string
 }
 

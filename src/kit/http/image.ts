@@ -1,6 +1,5 @@
 import { Failure } from '../../kernel/errors.ts'
 
-/** Content types by file extension. */
 export const IMAGE_TYPES: { readonly [ending: string]: string } = {
   png: 'image/png',
   jpg: 'image/jpeg',

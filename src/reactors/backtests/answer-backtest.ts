@@ -16,11 +16,9 @@ export interface AnswerServices {
   log: EventLog
   history: HistoryStore
   visibleTrackers(caller: Pick<UserCaller, 'organizationId' | 'hubIds'>): Promise<'all' | readonly string[]>
-  /** Maximum of points read for one answer. */
   pointsMax: number
 }
 
-/** Transitions of one answer. */
 const TRANSITIONS_MAX = 100_000
 
 /** Answers a back-test at once, or tells how much there is to read where that is too much for one answer. */

@@ -4,7 +4,6 @@ import type { Fact } from '../../kernel/event.ts'
 
 type Owed = RunsOwed['owed'][number]
 
-/** Runs of one event. */
 export const RUNS_PER_EVENT_MAX = 500
 const EVENT_BYTES_MAX = Math.floor(APPEND_BYTES_MAX / 4)
 

@@ -15,7 +15,6 @@ export interface Run {
   attempts: number
   /** Due time of the next attempt, in steady time; 0 for at once. */
   dueAt: number
-  /** Delay of the next attempt, ms. */
   delayMs: number
   /** Later runs no longer wait for this one. */
   alone: boolean

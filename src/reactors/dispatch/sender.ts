@@ -65,7 +65,6 @@ export const held = async (sender: Sender, work: () => Promise<void>): Promise<v
   }
 }
 
-/** Waiting runs of an automation in a partition. */
 export interface Waiting {
   owned: OwnedPartition
   backlog: Backlog
@@ -80,7 +79,6 @@ export const backlogsOf = (owned: Iterable<OwnedPartition>, automationId: string
   return waiting
 }
 
-/** Takes the due run that was owed first. */
 export const takeOldest = (waiting: readonly Waiting[], now: number): Due | undefined => {
   let from: Waiting | undefined
   let oldest: Run | undefined

@@ -104,7 +104,6 @@ const gainsPeople = (before: TaskValues | undefined, after: TaskValues): boolean
 /** Looks subjects up in their own streams: in their present state, or the last one of a deleted subject. */
 export interface SubjectServices {
   rows: SubjectRows
-  /** The present row of a table. */
   row(table: string, organizationId: string, id: string): Promise<Row | undefined>
 }
 

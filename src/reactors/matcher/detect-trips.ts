@@ -28,9 +28,7 @@ const TRIP_DETECTED = 2
 const TRIP_EXPLICIT = 3
 
 export interface TripRules {
-  /** Longest stop within a trip. */
   tripStopMs: number
-  /** Longest time without points within a trip. */
   tripGapMs: number
 }
 

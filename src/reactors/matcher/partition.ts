@@ -21,7 +21,6 @@ export interface PartitionServices extends Pick<Services, 'log' | 'tables' | 'cl
   book: FenceBook
 }
 
-/** The last decision in the log. */
 export interface LastDecision {
   sourceRevision: number
   ordinal: number

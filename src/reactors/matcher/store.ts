@@ -192,7 +192,6 @@ const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
     ? []
     : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
 
-/** Initial settings of a partition. */
 export const FIRST_SETTINGS: MatchingSettings = { tripStopMs: 5 * 60_000, rollout: '*' }
 
 /** Shortest time between two writes of a partition's running trips. */

@@ -12,7 +12,6 @@ export interface SweeperOptions {
   sweeps: readonly StreamSweep[]
   /** Runs a sweep when nothing else needs the log to stay unchanged. */
   exclusively?<Result>(run: () => Promise<Result>): Promise<Result>
-  /** Called after each sweep. */
   onSwept?(): Promise<void>
   /** Called with each stream that was not swept, and without one when a sweep failed as a whole. */
   onFailure(error: unknown, stream?: string): void

@@ -15,7 +15,6 @@ export interface Founding {
   settings?: JsonObject
   /** Roles besides the predefined ones. */
   roles?: readonly { name: string; permissions: readonly string[] }[]
-  /** Copied flows. */
   flows?: readonly { flowId: string; version: number; key?: string }[]
   owner: { identityId: string; userId: string; name: string; email: string }
   signUp?: FoundOrganizationData['signUp']

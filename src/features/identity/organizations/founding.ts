@@ -2,7 +2,6 @@ import { Failure } from '../../../kernel/errors.ts'
 import type { Fact } from '../../../kernel/event.ts'
 import { IDENTITY, type OrganizationFounded } from '../events.ts'
 
-/** Organizations that an identity created. */
 export interface FoundingState {
   /** Existing organizations that the person created. Those from before counting began are not included. */
   founded: readonly string[]

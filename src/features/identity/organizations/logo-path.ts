@@ -1,4 +1,3 @@
-/** Key prefix of all logos in the file store. */
 export const LOGOS = 'logos/'
 
 export const logoKey = (organizationId: string, name: string): string => `${LOGOS}${organizationId}/${name}`

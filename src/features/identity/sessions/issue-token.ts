@@ -107,14 +107,12 @@ export const exchangeToken = async (
 const lifeMsMax = (browserId: string | undefined): number | undefined =>
   browserId === undefined ? undefined : BROWSER_TOKEN_MS
 
-/** Browser session that begins with a token. */
 const browserOf = ({ browserId, at, ...token }: SessionBegan): SessionBegan[] => {
   if (browserId === undefined) return []
   const expiresAt = formatTime(Date.parse(at) + BROWSER_SESSION_MS)
   return [{ ...token, jti: browserId, isBrowser: true, expiresAt, at }]
 }
 
-/** Revocation of the token of the call. */
 export const revocationOfCall = (request: Pick<Request, 'caller' | 'now'>, graceMs: number): TokenRevoked => {
   const { organizationId, userId, jti, expiresAt } = userOf(request)
   return { jti, organizationId, userId, expiresAt: formatTime(expiresAt), graceMs, at: formatTime(request.now) }

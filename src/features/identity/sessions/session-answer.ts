@@ -133,7 +133,6 @@ const SESSION: JsonSchema = {
   properties: { ...(SESSION_MEMBERS.properties as object), secondFactorDue: SECOND_FACTOR_DUE },
 }
 
-/** Answer of an operation that issues a token. */
 export const sessionAnswer = (
   description: string,
   further: { [name: string]: JsonSchema } = {},

@@ -12,7 +12,6 @@ import { gpx, lines } from './track-formats.ts'
 /** `array` is only the rows, as a JSON array for embedding in another body; `lines` is GeoJSON that draws tracks. */
 export type AnswerFormat = HistoryFormat | 'array' | 'lines'
 
-/** Formats that show names of trackers. */
 export const SHOWS_NAMES: ReadonlySet<AnswerFormat> = new Set(['geojson', 'lines', 'gpx'])
 
 export interface FormatOptions {

@@ -9,7 +9,6 @@ const FRAME = bytesOf('{"type":"points",')
 const SEQ = bytesOf('"seq":')
 const POINTS = bytesOf('"points":[')
 const LIST = bytesOf('[')
-/** Smallest size of a point. */
 const POINT_BYTES_MIN = 30
 
 const TIME = 0

@@ -20,7 +20,6 @@ import type { WebhookServices } from './webhook.ts'
 export type NotificationServices = InsideServices &
   WebhookServices & {
     mailer: Mailer
-    /** Beginning of links. */
     publicUrl: string
   }
 

@@ -28,7 +28,6 @@ export interface NotificationDetails {
   text: string
 }
 
-/** Maximum of people that one run notifies. */
 export const RECIPIENTS_MAX = 200
 const SUBJECT_CHARS_MAX = 500
 const TEXT_CHARS_MAX = 10_000

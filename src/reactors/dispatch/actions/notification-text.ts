@@ -38,7 +38,6 @@ export const notificationText = (
 /** Control characters but tabs and line breaks, and characters that change the direction of text. */
 const UNWANTED = /[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/gu
 
-/** The body of the request to a chat. */
 export const chatRequestBody = (work: Work, url: string): JsonObject => {
   const form = chatFormOf(url)
   const { subject, text } = notificationText(work, chatEscape(form), CHAT_CHARS_MAX)
