@@ -20,83 +20,15 @@ import {
   senderOf,
   smtpOf,
 } from './config-values.ts'
-import type { DeviceProtocol } from './devices/stream.ts'
-import { type FlagReader, flagReader, type Role, ROLES } from './config-flags.ts'
-import { type Limits, limitsOf } from './config-limits.ts'
+import { type FlagReader, flagReader, ROLES } from './config-flags.ts'
+import { limitsOf } from './config-limits.ts'
 import { engineUrlOf } from './engine-urls.ts'
 
-/** Everything that can be set, read once and frozen. Times in ms, sizes in bytes, unless the name says otherwise. */
-export interface Config {
-  host: string
-  port: number
-  dataPath: string
-  logUrl: string
-  tablesUrl: string
-  historyUrl: string
-  /** `file:<path>`, or `s3://bucket/prefix`. */
-  filesUrl: string
-  keysPath: string
-  partitions: number
-  roles: readonly Role[]
-  demo: boolean
-  /** The page and the log show the demo's login although other machines reach them. */
-  demoLoginPublic: boolean
-  signup: 'open' | 'first' | 'closed'
-  signupsPerAddress: number
-  organizationsPerUser: number
-  tokenTtlMs: number
-  tls: { certPath: string; keyPath: string } | undefined
-  trustedProxies: readonly string[]
-  corsOrigins: readonly string[]
-  addonOrigin: string | undefined
-  /** A PMTiles archive of streets for maps. */
-  mapPath: string | undefined
-  /** Address of a style that maps show in place of the shipped one. */
-  mapStyleUrl: string | undefined
-  /** Origins that the style needs beside its own. */
-  mapOrigins: readonly string[]
-  metricsToken: string | undefined
-  staleAfterMs: number
-  offlineAfterMs: number
-  webhookAllow: readonly string[]
-  geofenceRollout: readonly string[] | '*'
-  staffDomains: readonly string[]
-  /** `file:<folder>`, `smtp://…` or `smtps://…`; may hold a password. */
-  smtpUrl: string
-  mailFrom: string
-  /** Prefix of links in mails, without a slash at the end; undefined: the address that it listens on. */
-  publicUrl: string | undefined
-  /** Requests a second; undefined: no limit. */
-  rateLimitToken: number | undefined
-  rateLimitOrg: number | undefined
-  rateLimitAddress: number | undefined
-  /** Limits of one organization, by the names of `LIMITS`. */
-  limits: Limits
-  fileBytesMax: number
-  importBytesMax: number
-  offlineMaxMs: number
-  osrmUrl: string | undefined
-  tripStopMs: number
-  tripGapMs: number
-  locationHistoryDays: number
-  locationLogDays: number
-  automationLogDays: number
-  automationMaxAgeMs: number
-  orgPointsPerSecond: number | undefined
-  webhookScheduleMs: readonly number[]
-  /** Ports for hardware trackers. */
-  devices: readonly { protocol: DeviceProtocol; port: number }[]
-  /** The ingest key of their points. */
-  devicesKey: string | undefined
-  devicesAllow: readonly string[]
-  /** URL of a broker; may hold a password. */
-  mqttUrl: string | undefined
-  /** The ingest key of the broker's points. */
-  mqttKey: string | undefined
-}
+/** Everything that can be set, read once and frozen: FLAGS say what it means. Times in ms, sizes in bytes, unless the name says otherwise. */
+export type Config = ReturnType<typeof readConfig>
 
 /** @throws ConfigError naming the flag or variable and the expected value. */
-export const readConfig = (args: readonly string[], environment: NodeJS.ProcessEnv = process.env): Config => {
+export const readConfig = (args: readonly string[], environment: NodeJS.ProcessEnv = process.env) => {
   const read = flagReader(args, environment)
   const dataPath = resolve(read.text('data'))
   const host = read.text('host')
@@ -156,9 +88,7 @@ export const readConfig = (args: readonly string[], environment: NodeJS.ProcessE
   })
 }
 
-const devicesRead = (
-  read: FlagReader,
-): Pick<Config, 'devices' | 'devicesKey' | 'devicesAllow' | 'mqttUrl' | 'mqttKey'> => ({
+const devicesRead = (read: FlagReader) => ({
   devices: devicesOf(read.list('devices'), read.given('devices-key')),
   devicesKey: read.given('devices-key'),
   devicesAllow: read.list('devices-allow').map((range) => cidrOf('devices-allow', range)),
@@ -166,10 +96,10 @@ const devicesRead = (
   mqttKey: read.given('mqtt-key'),
 })
 
-const signupOf = (read: FlagReader, host: string): Config['signup'] =>
+const signupOf = (read: FlagReader, host: string) =>
   read.oneOf('signup', read.given('signup') ?? (isLoopback(host) ? 'open' : 'first'), ['open', 'first', 'closed'])
 
-const mapRead = (read: FlagReader): Pick<Config, 'mapPath' | 'mapStyleUrl' | 'mapOrigins'> => ({
+const mapRead = (read: FlagReader) => ({
   mapPath: mapOf(read.given('map')),
   mapStyleUrl: mapStyleOf(read.given('map-style')),
   mapOrigins: read.list('map-origins').map(mapOriginOf),
@@ -180,7 +110,7 @@ const mapOf = (path: string | undefined): string | undefined => {
   throw new ConfigError(`--map must name a PMTiles archive; ${path} does not exist`)
 }
 
-const tlsOf = (read: FlagReader): Config['tls'] => {
+const tlsOf = (read: FlagReader): { certPath: string; keyPath: string } | undefined => {
   const certPath = read.given('tls-cert')
   const keyPath = read.given('tls-key')
   if (certPath === undefined && keyPath === undefined) return undefined
