@@ -1,7 +1,7 @@
 import { CREATE_USER, type CreateUserData } from '../features/identity/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
-import { changeOwner, ensureMade, issueLink, type Office, unlessGone } from './office.ts'
+import { changeOwner, endMembership, ensureMade, issueLink, type Office } from './office.ts'
 import { joinTeams } from './team-members.ts'
 
 /** Adds a person to an organization: their identity, or a membership of an existing one, then the user. */
@@ -19,12 +19,7 @@ export const createUser = (office: Office): Process<CreateUserData> =>
         const command = { type: 'create', ...create, originOrganizationId: organizationId, membership, at } as const
         return office.people.command(identityId, command, origin)
       },
-      undo: ({ userId, identityId }, originOf) => {
-        const origin = originOf()
-        const { organizationId } = origin
-        const command = { type: 'endMembership', organizationId, userId, at: formatTime(origin.now) } as const
-        return unlessGone(office.people.command(identityId, command, origin))
-      },
+      undo: (data, originOf) => endMembership(office, originOf(), data),
     },
     {
       name: 'user',

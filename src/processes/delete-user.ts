@@ -2,12 +2,11 @@ import { erasedThrough, eraseHistory } from '../features/locations/erase-history
 import { DELETE_USER, type DeleteUserData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
-import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { assertVersion } from '../kit/resource/writes.ts'
 import { buryNotifications, buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
-import { changeOwner, type Office, unlessGone } from './office.ts'
+import { changeOwner, endMembership, type Office, unlessGone } from './office.ts'
 
 /** Removes a person from an organization and its teams; with erasure, nothing of them remains. */
 export const deleteUser = (office: Office): Process<DeleteUserData> =>
@@ -29,15 +28,7 @@ export const deleteUser = (office: Office): Process<DeleteUserData> =>
         ),
     },
     { name: 'references', run: async ({ userId }, originOf) => (await office.users.takeOut(originOf(), userId)).wrote },
-    {
-      name: 'membership',
-      run: ({ userId, identityId }, originOf) => {
-        const origin = originOf()
-        const { organizationId } = origin
-        const command = { type: 'endMembership', organizationId, userId, at: formatTime(origin.now) } as const
-        return unlessGone(office.people.command(identityId, command, origin))
-      },
-    },
+    { name: 'membership', run: (data, originOf) => endMembership(office, originOf(), data) },
     {
       name: 'notifications',
       run: ({ userId }, originOf) => buryNotifications(office.log, userId, originOf('notifications')),

@@ -9,7 +9,7 @@ import { formatTime } from '../kit/http/request-context.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { bury, buryNotifications, buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
-import { type Office, unlessGone } from './office.ts'
+import { endMembership, type Office, unlessGone } from './office.ts'
 
 const AT_ONCE = 8
 
@@ -113,9 +113,8 @@ const erasePersonHere = async (
   const origin = originOf(userId)
   const { organizationId, now } = origin
   const email = (await people.load(identityId))?.state.email ?? lastEmail
-  const end = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
-  await unlessGone(people.command(identityId, end, originOf(`membership ${userId}`)))
-  const endFounding = { type: 'endFounding', organizationId, at: end.at } as const
+  await endMembership(office, originOf(`membership ${userId}`), { identityId, userId })
+  const endFounding = { type: 'endFounding', organizationId, at: formatTime(now) } as const
   await unlessGone(people.command(identityId, endFounding, originOf(`founding ${userId}`)))
   await erasePerson(office, identityId, forgottenStream(keyring, email), originOf)
   await buryNotifications(log, userId, originOf(`notifications ${userId}`))

@@ -84,6 +84,16 @@ export const issueLink = (
 ): Promise<Wrote | undefined> =>
   unlessGone(office.people.command(identityId, { type: 'issueLink', link, proofs, at: link.at }, origin))
 
+export const endMembership = (
+  office: Pick<Office, 'people'>,
+  origin: StepOrigin,
+  { identityId, userId }: { identityId: string; userId: string },
+): Promise<Wrote | undefined> => {
+  const { organizationId, now } = origin
+  const command = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
+  return unlessGone(office.people.command(identityId, command, origin))
+}
+
 /** Ignores that the subject has since been deleted. */
 export const unlessGone = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {
   try {
