@@ -123,14 +123,11 @@ export const patch = async (path: string, body: unknown): Promise<Json> => (awai
 export const remove = async (path: string): Promise<Json> => (await ask('DELETE', path)).json()
 
 /** Rows of a list, page by page, at most `max`. */
-export const getAll = async (path: string, max: number, signal?: AbortSignal): Promise<Json[]> => {
+export const getAll = async (path: string, max: number): Promise<Json[]> => {
   const rows: Json[] = []
   const separator = path.includes('?') ? '&' : '?'
   for (let cursor: string | null = ''; cursor !== null && rows.length < max; ) {
-    const page: Json = await get(
-      `${path}${separator}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`,
-      signal,
-    )
+    const page: Json = await get(`${path}${separator}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
     rows.push(...page.data)
     cursor = page.nextCursor
   }

@@ -81,7 +81,6 @@ const shapeOf = (nouns: readonly string[]): ListShape => ({
   several: ['_id', 'actorId', 'noun', 'resourceId', 'action'],
   sortable: [],
   order: { field: 'at', order: 'desc' },
-  searchable: false,
   hubField: 'hubIds',
 })
 

@@ -69,7 +69,6 @@ const SHAPE: ListShape = {
   several: ['_id', 'automationId', 'status', 'event'],
   sortable: [],
   order: { field: 'createdAt', order: 'desc' },
-  searchable: false,
 }
 
 export const automationRunRoutes = (options: RunsApiOptions): Route[] => [

@@ -25,7 +25,6 @@ const LIST: ListShape = {
   several: ['_id', 'status'],
   audience: JOB_AUDIENCE,
   sortable: BACKTESTS.range ?? [],
-  searchable: false,
 }
 
 /** Jobs of a geofence that the caller may read. */

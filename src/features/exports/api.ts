@@ -172,7 +172,6 @@ const LIST: ListShape = {
   conditions: { createdBy: (value) => ({ userId: value as string[] }) },
   audience: JOB_AUDIENCE,
   sortable: EXPORTS.range ?? [],
-  searchable: false,
 }
 
 const listRoute = ({ tables, keyring }: ExportServices): Route =>

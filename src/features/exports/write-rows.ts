@@ -23,14 +23,10 @@ interface Writing {
 /** A write of a piece costs the event loop as much as ten rows. */
 const PIECE_CHARS = 128 * 1024
 
-/** Chunks of the file, as its rows arrive. `count` is called with their number. */
-export async function* writtenRows(
-  writing: Writing,
-  pages: AsyncIterable<Row[]>,
-  count?: (rows: number) => void,
-): AsyncGenerator<Uint8Array> {
+/** Chunks of the file, as its rows arrive. */
+export async function* writtenRows(writing: Writing, pages: AsyncIterable<Row[]>): AsyncGenerator<Uint8Array> {
   let text = ''
-  for await (const piece of piecesOf(writing, pages, count)) {
+  for await (const piece of piecesOf(writing, pages)) {
     if (typeof piece !== 'string') yield piece
     else if ((text += piece).length >= PIECE_CHARS) {
       yield Buffer.from(text)
@@ -43,7 +39,6 @@ export async function* writtenRows(
 async function* piecesOf(
   { format, timeZone, shape }: Writing,
   pages: AsyncIterable<Row[]>,
-  count: (rows: number) => void = () => undefined,
 ): AsyncGenerator<Uint8Array | string> {
   const { columns, placed } = shape
   const header = columns.map(({ title }) => title)
@@ -55,7 +50,6 @@ async function* piecesOf(
   try {
     yield await writer.start()
     for await (const rows of pages) {
-      count(rows.length)
       if (format === 'json') yield json.rows(rows as JsonObject[])
       else if (isPlaced(format)) yield features.rows(rows.flatMap((row) => placed(row) ?? []))
       else yield await table.rows(rows.map((row) => columns.map(({ cell }) => cell(row))))

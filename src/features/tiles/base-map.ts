@@ -21,12 +21,12 @@ export interface BaseMap {
 }
 
 /** Reads a one-directory archive into memory (PMTiles, version 3). @throws Error for another file */
-export const openBaseMap = (path = SHIPPED): BaseMap => {
-  const archive = readFileSync(path)
+export const openBaseMap = (): BaseMap => {
+  const archive = readFileSync(SHIPPED)
   const placeAt = (i: number): number => Number(archive.readBigUInt64LE(8 + i * 8))
   const [rootAt, rootBytes, dataAt] = [placeAt(0), placeAt(1), placeAt(6)]
   if (archive.toString('latin1', 0, 8) !== 'PMTiles\x03' || rootAt !== HEADER_BYTES)
-    throw new Error(`${path} is no PMTiles archive of version 3`)
+    throw new Error(`${SHIPPED} is no PMTiles archive of version 3`)
   const entries = entriesOf(gunzipSync(archive.subarray(rootAt, rootAt + rootBytes)))
   const zoomMax = archive[101]
   const tile = (z: number, x: number, y: number): Buffer | undefined => {

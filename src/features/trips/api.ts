@@ -58,7 +58,6 @@ const LIST: ListShape = {
   },
   several: ['_id', 'state'],
   sortable: ['startedAt'],
-  searchable: false,
 }
 
 type TripQuery = ListQuery & { from?: string; to?: string } & Pick<TrackersAsked, 'trackerId' | 'userId' | 'vehicleId'>

@@ -57,7 +57,7 @@ export interface ListShape extends Sight {
   order?: { field: string; order: 'asc' | 'desc' }
   /** Fields of the table whose names differ from those of `sortBy`. */
   sorts?: { [name: string]: string }
-  searchable: boolean
+  searchable?: boolean
   /** A member that is an object: `fields` may choose of it as `<member>.<name>`. */
   inner?: string
   /** Members that only the person may see whose record a row is. */

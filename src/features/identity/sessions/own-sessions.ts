@@ -42,7 +42,6 @@ const LIST: ListShape = {
   members: Object.keys(SESSION_SCHEMA.properties as object),
   filters: {},
   sortable: [],
-  searchable: false,
 }
 
 /** Sessions of the caller, in all organizations that their password opens, newest first. */

@@ -173,11 +173,10 @@ export class Sessions {
 }
 
 /** Revocation that ends a session at once. */
-export const revocationOf = (
-  { jti, organizationId, userId, expiresAt }: SessionBegan,
-  at: string,
-  graceMs = 0,
-): TokenRevoked => ({ jti, organizationId, userId, expiresAt, graceMs, at })
+export const revocationOf = (session: SessionBegan, at: string): TokenRevoked => {
+  const { jti, organizationId, userId, expiresAt } = session
+  return { jti, organizationId, userId, expiresAt, graceMs: 0, at }
+}
 
 const endOf = (data: TokenRevoked): Fact => ({ type: SESSION.ended, data })
 
