@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { request } from 'undici'
 
 // biome-ignore lint/suspicious/noExplicitAny: what any route answers
 export type Json = any
@@ -28,6 +27,11 @@ process.on('exit', () => {
   for (const child of started) child.kill('SIGKILL')
 })
 
+let undici: typeof import('undici') | undefined
+
+/** Loading it takes 0.1 s of CPU: half of the tests that import this file start no service. */
+const client = async (): Promise<typeof import('undici')> => (undici ??= await import('undici'))
+
 /** Starts the compiled service on a data folder and waits until it is ready. Whoever starts it ends it. */
 export const startService = async (
   data: string,
@@ -37,6 +41,7 @@ export const startService = async (
   limitMs = LIMIT_MS,
   environment: { [variable: string]: string } = {},
 ): Promise<Service> => {
+  const { request } = await client()
   const args = [entry, 'start', '--port', String(port), '--data', data, '--webhook-allow', '127.0.0.0/8', ...flags]
   // Benchmarks start it as `npm start` does.
   const options = process.env.TAP === '1' ? [] : ['--max-semi-space-size=64']
@@ -118,6 +123,7 @@ export const call = async (
   const isText = typeof options.body === 'string' || options.body instanceof Uint8Array
   if (options.body !== undefined) headers['content-type'] ??= 'application/json'
   const url = path.startsWith('//') ? service.url + path.slice(1) : `${service.url}/api/v3${path}`
+  const { request } = undici ?? (await client())
   const answer = await request(url, {
     method: method as 'GET',
     headers,
@@ -132,6 +138,7 @@ const CATCH_UP_LIMIT_MS = 30_000
 
 /** On a slow machine a write may be answered before reads show it: waits until they do, where nothing holds them up. */
 const caughtUp = async ({ url }: { url: string }): Promise<void> => {
+  const { request } = await client()
   const isCaughtUp = async (): Promise<boolean> =>
     !/^waymark_consumer_lag_events\{.*\} [1-9]/m.test(await (await request(`${url}/metrics`)).body.text())
   await until('reads to follow', isCaughtUp, CATCH_UP_LIMIT_MS).catch(() => undefined)
