@@ -1,5 +1,6 @@
 // A geofence being drawn or changed: its shape, its draggable handles, and the request body.
 import type { Feature } from 'geojson'
+import { newId } from '../api/create.ts'
 import { type Fence, fenceFeature, type FenceShape } from '../map/fence-features.ts'
 import { destination, distance, type Position } from '../map/geometry.ts'
 import type { Pointing } from '../map/map-view.ts'
@@ -22,6 +23,8 @@ export class Draft {
   /** Id of the changed fence; undefined for a new one. */
   id: string | undefined
   version: number | undefined
+  /** Id under which a new one is stored. */
+  readonly newId = newId()
   name = $state('')
   geofenceGroupId = $state('')
   isActive = $state(true)

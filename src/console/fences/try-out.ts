@@ -1,5 +1,6 @@
 // Tries a shape against last week's points before it is used: creates an inactive geofence, back-tests it, deletes it.
 import { type Json, post, remove, serverNow } from '../api/client.ts'
+import { create } from '../api/create.ts'
 import type { FenceShape } from '../map/fence-features.ts'
 import { type Rules, triedRules } from './rules.ts'
 
@@ -38,7 +39,7 @@ export const tryOut = async (
   const now = serverNow()
   const span = { from: now - WEEK_MS, to: now }
   const range = { from: new Date(span.from).toISOString(), to: new Date(span.to).toISOString() }
-  const { data: fence } = await post('/geofence', { name, geofenceGroupId, ...shape, isActive: false })
+  const { data: fence } = await create('/geofence', { name, geofenceGroupId, ...shape, isActive: false })
   try {
     const settled = await post(`/geofence/${fence._id}/backtest`, { ...range, ...triedRules(rules) })
     if (!Array.isArray(settled.data)) return { ...NOTHING, ...span, isTooMuch: true }
