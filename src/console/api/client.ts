@@ -36,7 +36,7 @@ interface Bearer {
   token: string | undefined
   /** Returns whether there is a new token. */
   renew(): Promise<boolean>
-  /** A change was refused: permissions may have been taken away. */
+  /** Something was refused that was not before: permissions may have been taken away. */
   refused(): void
 }
 
@@ -44,9 +44,13 @@ let bearer: Bearer = { token: undefined, renew: async () => false, refused: () =
 let words: Words = (key) => key
 /** Lead of the server's clock over this machine's. */
 let clockOffsetMs = 0
+/** Reads that were refused, without ids: what a role never had is refused again and again, and tells nothing. */
+const refusedReads = new Set<string>()
+const VARIABLE = /\?.*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
 export const useBearer = (one: Bearer): void => {
   bearer = one
+  refusedReads.clear()
 }
 
 /** Failures that the service has no words for are told in the reader's language. */
@@ -69,10 +73,19 @@ export interface Asked {
 export const ask = async (method: string, path: string, asked: Asked = {}): Promise<Response> => {
   const sent = bearer.token
   const response = await send(method, path, asked)
-  if (response.status === 403 && method !== 'GET') bearer.refused()
+  if (isNewRefusal(method, path, response)) bearer.refused()
   if (response.status !== 401 || asked.isAnonymous) return checked(response)
   const isRenewed = bearer.token !== sent || (await bearer.renew())
   return checked(isRenewed ? await send(method, path, asked) : response)
+}
+
+const isNewRefusal = (method: string, path: string, { status }: Response): boolean => {
+  if (method !== 'GET') return status === 403
+  const read = path.replace(VARIABLE, '')
+  const wasRefused = refusedReads.has(read)
+  if (status === 403) refusedReads.add(read)
+  else refusedReads.delete(read)
+  return status === 403 && !wasRefused
 }
 
 const send = async (method: string, path: string, { body, headers, signal, isAnonymous }: Asked): Promise<Response> => {

@@ -1,5 +1,5 @@
 // The signed-in user. The token stays in memory; the session's cookie, invisible to scripts, renews it in each tab.
-import { ApiError, ask, get, type Json, useBearer } from '../api/client.ts'
+import { ApiError, ask, get, type Json, orNothing, useBearer } from '../api/client.ts'
 
 /** Storage key of the answer that `account.js` stores for a link that signs in. */
 const HANDED = 'waymark-signed-in'
@@ -11,6 +11,9 @@ const ORGANIZATION = 'waymark-organization'
 /** Share of a token's life after which it is renewed. */
 const RENEW_AT = 0.8
 const RETRY_MS = 10_000
+/** Pauses between looks at what the user may do while the service does not answer: each twice as long as the last. */
+const LOOK_MS = 1_000
+const LOOK_MS_MAX = 60_000
 /** Longest timer of browsers. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
@@ -34,6 +37,8 @@ class Session {
   user = $state<Json>()
   organizations = $state<Organization[]>([])
   permissions = $state<ReadonlySet<string>>(new Set())
+  /** What the user may do could not be loaded since they signed in. */
+  isUnsure = $state(false)
   /** Time zone of the organization, in which times are shown. */
   timeZone = $state('UTC')
   /** Reason for the request to sign in again. */
@@ -42,6 +47,11 @@ class Session {
   #timer = 0
   #renewing: Promise<boolean> | undefined
   #onToken: ((token: string) => void)[] = []
+  #onPermissions: (() => void)[] = []
+  #looking: Promise<void> | undefined
+  #isLookDue = false
+  #lookTimer = 0
+  #lookMs = LOOK_MS
 
   get organization(): Organization | undefined {
     return this.organizations.find(({ isCurrent }) => isCurrent)
@@ -58,6 +68,11 @@ class Session {
 
   onToken(tell: (token: string) => void): void {
     this.#onToken.push(tell)
+  }
+
+  /** Calls `tell` whenever the user may do something else than before. */
+  onPermissions(tell: () => void): void {
+    this.#onPermissions.push(tell)
   }
 
   async take(signed: Signed): Promise<void> {
@@ -119,14 +134,39 @@ class Session {
     for (const tell of this.#onToken) tell(signed.token)
   }
 
-  /** Loads what the user may do and the organization's time zone. */
-  async lookAround(): Promise<void> {
-    const [own, settings] = await Promise.all(
-      ['/user/permissions', '/organization/settings'].map((path) => get(path).catch(() => undefined)),
-    )
+  /** Loads what the user may do and the organization's time zone; where the service does not answer, again later. */
+  lookAround(): Promise<void> {
+    // An answer that is under way may be older than the reason to ask.
+    this.#isLookDue = this.#looking !== undefined
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined
+      if (this.#isLookDue && this.token !== undefined) void this.lookAround()
+    })
+    return this.#looking
+  }
+
+  async #look(): Promise<void> {
+    clearTimeout(this.#lookTimer)
+    const of = this.user?._id
+    const [own, settings] = await Promise.all(['/user/permissions', '/organization/settings'].map(loaded))
+    if (of === undefined || this.user?._id !== of) return
     // Values that cannot be loaded now stay unchanged.
-    this.permissions = own === undefined ? this.permissions : new Set(own.data.permissions)
+    if (own?.data.permissions !== undefined) this.#mayNow(new Set(own.data.permissions))
     this.timeZone = settings?.data.timeZone ?? this.timeZone
+    this.isUnsure = own === undefined && (this.isUnsure || this.permissions.size === 0)
+    if (own !== undefined && settings !== undefined) {
+      this.#lookMs = LOOK_MS
+      return
+    }
+    this.#lookTimer = setTimeout(() => void this.lookAround(), this.#lookMs) as unknown as number
+    this.#lookMs = Math.min(2 * this.#lookMs, LOOK_MS_MAX)
+  }
+
+  #mayNow(permissions: ReadonlySet<string>): void {
+    const isSame = permissions.size === this.permissions.size && [...permissions].every((one) => this.may(one))
+    if (isSame) return
+    this.permissions = permissions
+    for (const tell of this.#onPermissions) tell()
   }
 
   async #renew(): Promise<boolean> {
@@ -167,14 +207,19 @@ class Session {
 
   #forget(): void {
     clearTimeout(this.#timer)
+    clearTimeout(this.#lookTimer)
     this.token = undefined
     useBearer({ token: undefined, renew: async () => false, refused: () => undefined })
     this.user = undefined
     this.organizations = []
     this.permissions = new Set()
+    this.isUnsure = false
     this.state = 'signed-out'
   }
 }
+
+/** Undefined while the service does not answer; without content where the caller may not read it. */
+const loaded = (path: string): Promise<Json> => orNothing<Json>(get(path), { data: {} }).catch(() => undefined)
 
 export const session = new Session()
 

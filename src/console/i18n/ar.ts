@@ -238,6 +238,7 @@ export const ar: Texts = {
   unknown: 'غير معروف',
   unread: '{n} غير مقروءة',
   unreachable: 'تعذّر الوصول إلى الخدمة.',
+  unsure: 'تعذّر حتى الآن تحميل ما يسمح به دورك. تُعاد المحاولة.',
   unworded: 'أجابت الخدمة بالرمز {status}.',
   updated: 'تم تحديث Waymark. أعد تحميل الصفحة متى ناسبك.',
   vehicle: 'المركبة',

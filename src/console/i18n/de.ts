@@ -243,6 +243,7 @@ export const de: Texts = {
   unknown: 'unbekannt',
   unread: '{n} ungelesen',
   unreachable: 'Der Dienst ist nicht erreichbar.',
+  unsure: 'Was Ihre Rolle erlaubt, konnte noch nicht geladen werden. Neuer Versuch läuft.',
   unworded: 'Der Dienst antwortete mit {status}.',
   updated: 'Waymark wurde aktualisiert. Laden Sie die Seite neu, wenn es Ihnen passt.',
   vehicle: 'Fahrzeug',

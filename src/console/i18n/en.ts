@@ -241,6 +241,7 @@ export const en = {
   unknown: 'unknown',
   unread: '{n} unread',
   unreachable: 'The service cannot be reached.',
+  unsure: 'What your role allows could not be loaded yet. Trying again.',
   unworded: 'The service answered {status}.',
   updated: 'Waymark was updated. Reload the page when it suits you.',
   vehicle: 'Vehicle',

@@ -242,6 +242,7 @@ export const pl: Texts = {
   unknown: 'nieznana',
   unread: 'Nieprzeczytane: {n}',
   unreachable: 'Usługa jest nieosiągalna.',
+  unsure: 'Nie udało się jeszcze wczytać, na co pozwala Twoja rola. Ponawianie.',
   unworded: 'Usługa odpowiedziała kodem {status}.',
   updated: 'Waymark został zaktualizowany. Odśwież stronę, kiedy Ci pasuje.',
   vehicle: 'Pojazd',

@@ -79,6 +79,9 @@ class LiveStore {
       if (performance.now() - this.#agedAt > AGE_MS / 2) this.#age()
     }, AGE_MS) as unknown as number
     session.onToken((token) => this.#tell({ type: 'token', token }))
+    session.onPermissions(
+      () => void Promise.all([this.loadFences(), this.feed.load(this.fleet)]).catch(() => undefined),
+    )
     addEventListener('online', () => this.#tell({ type: 'retry' }))
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'visible') this.#tell({ type: 'retry' })

@@ -70,3 +70,47 @@ test('a change that is refused shows at once what the role has lost, and nothing
   await save.waitFor({ state: 'hidden' })
   t.equal(await page.getByLabel('Name').inputValue(), 'Yard')
 })
+
+test('what the role allows is asked again soon when it could not be loaded, and when a read is refused', {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const { service, token, login, hubId, groupId } = await openConsoleWorld(t)
+  const owner = (method: 'POST' | 'PATCH', path: string, body: Json): Promise<Json> =>
+    ask(service, method, path, { token, body })
+  await owner('POST', '/geofence', {
+    geofenceGroupId: groupId,
+    name: 'Yard',
+    center: { lat: 52, lng: 21 },
+    radius: 500,
+  })
+  const { data: role } = await owner('POST', '/role', { name: 'Clerk', permissions: SEES })
+  const clerk = { email: `unsure.${login.email}`, password: login.password }
+  await owner('POST', '/user', { name: 'Clerk', ...clerk, roleId: role._id, hubId: [hubId] })
+  const { page } = await openConsole(t, service, { hasMap: false })
+  let asked = 0
+  let isLost = true
+  await page.route('**/user/permissions', (route) => {
+    asked++
+    return isLost ? route.abort() : route.continue()
+  })
+  await signIn(page, clerk)
+  const unsure = page.getByText('What your role allows could not be loaded yet.')
+  await unsure.waitFor()
+  await until('it to ask again', () => asked > 2)
+  isLost = false
+  await unsure.waitFor({ state: 'hidden' })
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  const fence = page.getByRole('list', { name: 'Geofences' }).getByText('Yard')
+  await fence.waitFor()
+
+  await page.getByRole('link', { name: 'Map', exact: true }).click()
+  await page.getByRole('list', { name: 'Trackers' }).waitFor()
+  const before = asked
+  await owner('PATCH', `/role/${role._id}`, { permissions: SEES.filter((one) => one !== 'view/geofence') })
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  await page.getByText('Your role does not allow this (view/geofence).').waitFor()
+  await page.getByRole('link', { name: 'Geofences' }).waitFor({ state: 'hidden' })
+  t.ok(asked > before)
+  t.ok(asked <= before + 3, 'it does not ask for each read that is refused')
+})
