@@ -74,6 +74,9 @@ const FORMATS: { readonly [format: string]: string } = {
   currency: 'a currency, such as EUR',
 }
 
+/** A map, as customers write patterns too: one may be the name of a member that every object has. */
+const PATTERNS: ReadonlyMap<string, string> = new Map([[TIME_OF_DAY, 'a time of day, such as 07:30']])
+
 export const typesSaid = (types: string | readonly string[]): string =>
   [types]
     .flat()
@@ -93,7 +96,7 @@ const SENTENCES: { readonly [keyword: string]: (params: ErrorObject['params']) =
     `must not have the same entry twice: those at ${Math.min(i, j)} and ${Math.max(i, j)} are equal`,
   format: ({ format }) => `must be ${FORMATS[format] ?? `in the format ${format}`}`,
   pattern: ({ pattern }) =>
-    pattern === TIME_OF_DAY ? 'must be a time of day, such as 07:30' : `must have the form ${pattern}`,
+    PATTERNS.has(pattern) ? `must be ${PATTERNS.get(pattern)}` : `must have the form ${pattern}`,
   multipleOf: ({ multipleOf }) => `must be a multiple of ${multipleOf}`,
   anyOf: () => 'has none of the forms that are allowed here',
   oneOf: () => 'must have exactly one of the forms that are allowed here',

@@ -26,6 +26,7 @@ test('what a validator says is told in words of people', async (t) => {
       'must be a time in RFC 3339, such as 2026-11-20T08:00:00Z, or epoch milliseconds',
     ],
     [{ type: 'string', pattern: '^[a-z]+$' }, 'X', 'must have the form ^[a-z]+$'],
+    [{ type: 'string', pattern: 'constructor' }, 'X', 'must have the form constructor'],
     [timeOfDay().schema, '25:00', 'must be a time of day, such as 07:30'],
     [{ type: 'number', maximum: 90 }, 91, 'must be <= 90'],
     [{ enum: ['a', 'b'] }, 'c', 'must be one of a, b'],
