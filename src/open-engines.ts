@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Config } from './config.ts'
 import { shownUrl } from './engine-urls.ts'
 import { CarriedLog, readCopyState } from './engines/carried-log.ts'
@@ -12,6 +11,7 @@ import type { HistoryStore } from './engines/history-store.ts'
 import { openLmdbEventLog } from './engines/lmdb-log/lmdb-log.ts'
 import { openLmdbTableStore } from './engines/lmdb-tables/lmdb-tables.ts'
 import type { Mailer } from './engines/mailer.ts'
+import { makeFolder } from './engines/make-folder.ts'
 import type { TableStore } from './engines/table-store.ts'
 import type { TravelTimes } from './engines/travel-times.ts'
 import type { Clock } from './kernel/clock.ts'
@@ -21,19 +21,14 @@ import { Failure } from './kernel/errors.ts'
 export const RESTORING = 'restoring'
 
 /** Creates a missing data folder, for its owner alone. @throws Error with one sentence */
-export const makeDataFolder = (path: string): void => {
-  try {
-    makeAll(resolve(path))
-  } catch (error) {
-    throw new Error(`--data ${path} cannot be made a folder: ${(error as Error).message}`)
-  }
-}
+export const makeDataFolder = (path: string): void => makeFolderOf('data', path, resolve(path))
 
-/** One by one: where nothing can be made although the parent exists (below /proc), Node's recursion never ends. */
-const makeAll = (path: string): void => {
-  if (existsSync(path)) return void readdirSync(path)
-  makeAll(dirname(path))
-  mkdirSync(path, { mode: 0o700 })
+const makeFolderOf = (flag: string, said: string, path: string): void => {
+  try {
+    makeFolder(path, 0o700)
+  } catch (error) {
+    throw new Error(`--${flag} ${said} cannot be made a folder: ${(error as Error).message}`)
+  }
 }
 
 type Urls = Pick<Config, 'dataPath' | 'logUrl' | 'tablesUrl' | 'historyUrl' | 'filesUrl'>
@@ -101,19 +96,27 @@ export const openOwnHistory = async ({ historyUrl, dataPath }: Urls): Promise<Hi
 }
 
 /** @param options `isGuest` beside a process that may have the folder open */
-export const openFiles = ({ filesUrl }: Pick<Urls, 'filesUrl'>, options?: { isGuest: boolean }): Promise<FileStore> =>
-  filesUrl.startsWith('file:')
-    ? openFileFolder(folderOf(filesUrl), options)
-    : named('files', filesUrl, async () => {
-        const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
-        return openS3Files({ url: filesUrl })
-      })
+export const openFiles = async (
+  { filesUrl }: Pick<Urls, 'filesUrl'>,
+  options?: { isGuest: boolean },
+): Promise<FileStore> => {
+  if (!filesUrl.startsWith('file:'))
+    return named('files', filesUrl, async () => {
+      const { openS3Files } = await import('./engines/s3-files/s3-files.ts')
+      return openS3Files({ url: filesUrl })
+    })
+  makeFolderOf('files', filesUrl, folderOf(filesUrl))
+  return openFileFolder(folderOf(filesUrl), options)
+}
 
 export const openMailer = async (
   { smtpUrl, mailFrom }: Pick<Config, 'smtpUrl' | 'mailFrom'>,
   clock: Clock,
 ): Promise<Mailer> => {
-  if (smtpUrl.startsWith('file:')) return openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
+  if (smtpUrl.startsWith('file:')) {
+    makeFolderOf('smtp', smtpUrl, folderOf(smtpUrl))
+    return openFileMailer({ path: folderOf(smtpUrl), from: mailFrom })
+  }
   const { openSmtpMailer } = await import('./engines/smtp-mailer/smtp-mailer.ts')
   return openSmtpMailer({ url: smtpUrl, from: mailFrom, clock })
 }

@@ -13,6 +13,7 @@ import { close } from '../engines/file-modes.ts'
 import type { EventLog } from '../engines/event-log.ts'
 import type { FileStore } from '../engines/file-store.ts'
 import type { HistoryStore } from '../engines/history-store.ts'
+import { makeFolder } from '../engines/make-folder.ts'
 import type { TableStore } from '../engines/table-store.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { syncPath } from '../engines/sync-path.ts'
@@ -65,8 +66,7 @@ export const backUp = async (services: BackupServices, folder: string): Promise<
   if (log.copyTo === undefined || tables.copyTo === undefined)
     throw new Error('log or tables are servers, which have backups of their own; see docs/backup.md')
   if (existsSync(folder) && readdirSync(folder).length > 0) throw new Error(`${folder} is not empty`)
-  for (const name of ['log', 'tables', 'history', 'files'])
-    mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
+  for (const name of ['log', 'tables', 'history', 'files']) makeFolder(join(folder, name), 0o700)
   close(folder) // it may have existed, empty
   const at = new Date(clock.now()).toISOString()
   await tables.copyTo(join(folder, 'tables'))

@@ -66,6 +66,21 @@ test('what cannot be started ends with 2 and one sentence', { timeout: 900_000 }
       ['--log', 'esdb://127.0.0.1:9?tls=false', '--data', other('c')],
       /--log esdb:\/\/127\.0\.0\.1:9\?tls=false does not answer/,
     ],
+    [
+      'a keyring that cannot be made',
+      ['--keys', '/proc/nope/keys.json', '--data', other('g')],
+      /keyring \/proc\/nope\/keys\.json cannot be made: ENOENT/,
+    ],
+    [
+      'files that cannot be kept',
+      ['--files', 'file:/proc/nope/files', '--data', other('h')],
+      /--files file:\/proc\/nope\/files cannot be made a folder/,
+    ],
+    [
+      'mails that cannot be kept',
+      ['--smtp', 'file:/proc/nope/mail', '--data', other('i')],
+      /--smtp file:\/proc\/nope\/mail cannot be made a folder/,
+    ],
     ['a keyring that is none', ['--keys', 'package.json', '--data', other('d')], /package\.json/],
     ['a certificate without its key', ['--tls-cert', 'package.json', '--data', other('e')], /go together/],
   ]

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { access, constants, link, mkdir, open, readFile, realpath, rename, unlink } from 'node:fs/promises'
+import { access, constants, link, open, readFile, realpath, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { makeFolder } from '../../engines/make-folder.ts'
 import { syncPath } from '../../engines/sync-path.ts'
 
 /** Content of keys.json. Keys are base64url, token keys PEM (PKCS #8). */
@@ -25,7 +26,7 @@ export const KEY_BYTES = 32
 
 /** The keyring of that file, which is created if missing. @throws Error when the file is no keyring. */
 export const readOrMakeKeyring = async (path: string): Promise<KeyringFile> =>
-  (await readIfThere(path)) ?? (await make(path))
+  (await readIfThere(path)) ?? (await makeOrSay(path))
 
 /** @throws Error when there is none, or when the file is no keyring. */
 export const readKeyring = async (path: string): Promise<KeyringFile> => {
@@ -61,6 +62,15 @@ export const newTokenKey = (): TokenKeyEntry => ({
 /** Error codes of a file, its folder, or a mount in its place that may not be changed. */
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS', 'EBUSY'])
 
+const makeOrSay = async (path: string): Promise<KeyringFile> => {
+  try {
+    return await make(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error
+    throw new Error(`the keyring ${path} cannot be made: ${(error as Error).message}`, { cause: error })
+  }
+}
+
 const make = async (path: string): Promise<KeyringFile> => {
   const file: KeyringFile = {
     format: 'waymark-keyring.v1',
@@ -68,7 +78,7 @@ const make = async (path: string): Promise<KeyringFile> => {
     encryptionKeys: [{ id: randomBytes(4).toString('hex'), key: randomBytes(KEY_BYTES).toString('base64url') }],
     tokenKeys: [newTokenKey()],
   }
-  await mkdir(dirname(path), { recursive: true })
+  makeFolder(dirname(path))
   const temporary = await writeBeside(path, file)
   try {
     // Unlike a rename, a link never replaces a file that another process has just made.

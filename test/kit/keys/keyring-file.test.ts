@@ -68,6 +68,11 @@ test('rotation signs with a new key, keeps the keys before while they verify, an
   t.equal(ring.tokenKeys.length, 16)
 })
 
+test('a keyring that cannot be made says where and why', async (t) => {
+  for (const path of ['/proc/nope/keys.json', '/proc/keys.json'])
+    await t.rejects(openKeyring(path), { message: /^the keyring \S+ cannot be made: E/ }, path)
+})
+
 test('a file that is no keyring is refused without quoting it', async (t) => {
   const path = join(folderOf(t), 'keys.json')
   for (const content of ['{"secret-stuff', 'null', '{"format":"waymark-keyring.v1"}']) {

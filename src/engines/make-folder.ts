@@ -1,0 +1,18 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/**
+ * Makes a folder, and those above it that are missing. One by one: where nothing can be made although the parent exists
+ * (below /proc), Node's recursion never ends.
+ * @throws Error of the system for what is no folder, or cannot be made or read
+ */
+export const makeFolder = (path: string, mode?: number): void => {
+  if (existsSync(path)) return void readdirSync(path)
+  makeFolder(dirname(path), mode)
+  try {
+    mkdirSync(path, { mode })
+  } catch (error) {
+    // Several processes may start at once.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
