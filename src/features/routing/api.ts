@@ -1,4 +1,4 @@
-import { assertNoFaults, Failure } from '../../kernel/errors.ts'
+import { assertNoFaults, Failure, invalid } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/asking.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
@@ -64,7 +64,7 @@ const askRoute = (services: RoutingServices, writer: RoutingWriter): Route =>
     operationId: 'planRoutes',
     summary: 'Plan routes for tasks and vehicles of a hub',
     description:
-      'A job: the live channel `job` tells how it goes, and the result is `planned` at its end. Bounded by `seconds`, or by `steps`: the same tasks, vehicles, steps and seed make the same plan. Twenty of an organization may wait; more are 429.',
+      'A job: the live channel `job` tells how it goes, and the result is `planned` at its end. Bounded by `seconds`, or else by `steps`, never both: the same tasks, vehicles, steps and seed make the same plan. Twenty of an organization may wait; more are 429.',
     tag: 'Routing',
     access: { permission: 'edit/routing' },
     body: ROUTING_BODY,
@@ -114,6 +114,8 @@ const assertQuestion = async (services: ResourceServices, origin: WriteOrigin, b
   const tasks = body.taskIds.map((taskId, i) => ({ taskId: lower(taskId), path: `/taskIds/${i}` }))
   const vehicles = body.vehicleIds.map((vehicleId, i) => ({ vehicleId: lower(vehicleId), path: `/vehicleIds/${i}` }))
   const scope = { organizationId, hubId, ...(caller !== undefined && { caller }) }
+  if (body.seconds !== undefined && body.steps !== undefined)
+    throw invalid('/steps', 'must not be sent together with seconds')
   assertNoFaults(
     [
       ...(await taskFaults(services.tables, scope, tasks)),
