@@ -18,7 +18,8 @@ export const aloneFault = (problem: Problem, vehicle: Vehicle, task: Task): Reas
   const beginS = workFrom(breaks, Math.max(arrivalS, task.from), task.durationS)
   const workS = (there.durationS + back.durationS) * vehicle.pace + task.durationS
   if (workS > vehicle.durationMax) return 'durationMax'
-  if (beginS > task.to) return vehicle.from > task.to ? 'workingHours' : 'window'
+  // A window that had ended when the planning began is over for every vehicle, and may have lain in its working hours.
+  if (beginS > task.to) return task.to >= 0 && vehicle.from > task.to ? 'workingHours' : 'window'
   const endS = drivenBy(breaks, beginS + task.durationS, back.durationS * vehicle.pace)
   return endS > vehicle.to ? 'workingHours' : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * Input of a planning: tasks, and vehicles that visit their places. Times are seconds from any beginning, distances any
- * unit; `Infinity` is no limit.
+ * Input of a planning: tasks, and vehicles that visit their places. Times are seconds from the beginning of the planning,
+ * distances any unit; `Infinity` is no limit.
  */
 export interface Problem {
   /** Number of places; the matrices have a row and a column for each. */

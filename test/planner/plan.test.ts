@@ -90,9 +90,14 @@ test('what fits nowhere is named with the reason', async (t) => {
     3: 'durationMax',
     4: 'workingHours',
     5: 'window',
-    6: 'workingHours',
+    6: 'window',
     7: 'noRoom',
   })
+  const late = { ...problem, vehicles: [{ ...vehicle, from: 50 }], tasks: [{ ...TASK, place: 1, to: 40 }] }
+  t.same(plan(late, steps(10)).unassigned, [{ task: 0, reason: 'workingHours' }])
+  t.same(plan({ ...late, tasks: [{ ...TASK, place: 1, to: -10 }] }, steps(10)).unassigned, [
+    { task: 0, reason: 'window' },
+  ])
   const idle = { ...problem, vehicles: [{ ...vehicle, visitsMax: 0 }], tasks: tasks.slice(7) }
   t.same(new Set(plan(idle, steps(10)).unassigned.map(({ reason }) => reason)), new Set(['visitsMax']))
   t.same(plan({ ...problem, vehicles: [], tasks: tasks.slice(0, 1) }, steps(10)).routes, [])
