@@ -18,6 +18,7 @@ import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
 import type { Follower } from '../../src/kit/consumers/follower.ts'
 import { announceDeletions } from '../../src/reactors/announce/deletions.ts'
 import { announceFences } from '../../src/reactors/announce/fences.ts'
+import { appendDeletedTracker } from '../support/deleted-tracker.ts'
 import { dyingLog } from '../support/dying-log.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openServices } from '../support/open-services.ts'
@@ -63,16 +64,9 @@ test('what a deleted tracker sets off, killed between every two appends: said on
   for (let writes = 0, isDead = true; isDead; writes++) {
     const trackerId = idFrom('tracker', writes)
     const partition = partitionOf(trackerId, PARTITIONS)
-    const data = {
-      organizationId: ORG,
-      values: { name: 'x', kind: 'device' },
-      createdAt: '2026-01-01T00:00:00.000Z',
-      at: '2026-01-01T00:00:01.000Z',
-    }
     const before = (await typesIn(services, locationStream(partition))).length
     const placesBefore = (await typesIn(services, deletedTrackersStream(partition))).length
-    for (const [version, type] of ['trackerCreated', 'trackerDeleted'].entries())
-      await appendFacts(services.log, `tracker-${trackerId}`, [{ type, data }], [idFrom(type, trackerId)], version, {})
+    await appendDeletedTracker(services.log, trackerId)
     isDead = await followTwice(services, ANNOUNCE_DELETIONS, writes, async (log) =>
       announceDeletions({ ...services, log }, 0),
     )

@@ -8,15 +8,14 @@ import {
 } from '../../../src/features/locations/events.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { decodeJson } from '../../../src/kernel/event.ts'
-import { appendFacts } from '../../../src/kit/commands/handle-command.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { announceDeletions } from '../../../src/reactors/announce/deletions.ts'
+import { appendDeletedTracker } from '../../support/deleted-tracker.ts'
 import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { until } from '../../support/service.ts'
 
 const PARTITIONS = 4
-const ORG = idFrom('organization', 'a')
 
 test('a deletion whose announcement was interrupted is announced after the start, and none twice', async (t) => {
   const services = await openServices(folderOf(t))
@@ -24,16 +23,7 @@ test('a deletion whose announcement was interrupted is announced after the start
   const { log, tables } = services
   const trackerId = idFrom('tracker', 1)
   const partition = partitionOf(trackerId, PARTITIONS)
-  const data = {
-    organizationId: ORG,
-    values: { name: 'x', kind: 'device' },
-    createdAt: '2026-01-01T00:00:00.000Z',
-    at: '2026-01-01T00:00:01.000Z',
-  }
-  const append = (type: string, version: number) =>
-    appendFacts(log, `tracker-${trackerId}`, [{ type, data }], [idFrom(type, version)], version, {})
-  await append('trackerCreated', 0)
-  await append('trackerDeleted', 1)
+  const { organizationId, at } = await appendDeletedTracker(log, trackerId)
 
   const announced = async () =>
     (await log.read(locationStream(partition), 0, 100)).map((event) => locationEntry(event, partition))
@@ -44,22 +34,19 @@ test('a deletion whose announcement was interrupted is announced after the start
   }
   const isStored = async () => (await tables.checkpoint(ANNOUNCE_DELETIONS)) !== undefined
   await run(isStored)
-  t.match(await announced(), [
-    { kind: 'trackerDeleted', deletion: { organizationId: ORG, trackerId, at: Date.parse(data.at) } },
-  ])
+  t.match(await announced(), [{ kind: 'trackerDeleted', deletion: { organizationId, trackerId, at: Date.parse(at) } }])
 
   // As after a crash between the announcement and its checkpoint.
   await tables.reset([], ANNOUNCE_DELETIONS)
   await run(isStored)
   t.equal((await announced()).length, 1)
 
-  await append('trackerCreated', 2)
-  await append('trackerDeleted', 3)
+  await appendDeletedTracker(log, trackerId, 2)
   await run(async () => (await announced()).length === 2)
   const places = (await log.read(deletedTrackersStream(partition), 0, 100)).map(({ data }) =>
     decodeJson<DeletionPlaced>(data),
   )
   t.same([...new Set(places.map(({ revision }) => revision))], [0, 1], 'where each stands is kept apart')
-  t.match(places[0], { organizationId: ORG, trackerId, epoch: 0 })
+  t.match(places[0], { organizationId, trackerId, epoch: 0 })
   t.equal((await announced()).length, 2, 'made anew and deleted again is another deletion')
 })
