@@ -41,7 +41,7 @@ const openWorld = () => {
   const states = (): string[] => told.flatMap((one) => (one.type === 'connection' ? [one.connection] : []))
   live.hear({ type: 'open', url: 'ws://here', token: 't', subscription: { channels: ['positions'], interval: 250 } })
   accept()
-  return { live, sockets, wait, accept, say, states }
+  return { live, sockets, told, wait, accept, say, states }
 }
 
 test('a connection that died while the machine slept is noticed within seconds, and goes on where it was', async (t) => {
@@ -64,4 +64,29 @@ test('a connection that outlived a sleep stays', async (t) => {
   wait(4_000)
   t.same(states(), ['live'])
   t.equal(sockets.length, 1)
+})
+
+test('a role that may not see geofences has the map all the same, and their events once it may', async (t) => {
+  const { live, sockets, told, say, states } = openWorld()
+  const sent = (): { id?: string; channels?: string[]; since?: string }[] =>
+    sockets[0]!.sent.map((text) => JSON.parse(text))
+  const asked = () => sent().filter(({ id }) => id === 'fences')
+  t.notOk(
+    sent()
+      .find(({ id }) => id === 'map')!
+      .channels!.includes('geofence'),
+  )
+  t.same(
+    asked().map(({ channels }) => channels),
+    [['geofence']],
+  )
+  say({ type: 'error', id: 'fences', code: 'forbidden', message: 'You lack the permission view/geofence.' })
+  t.same(states(), ['live'])
+  t.equal(told.at(-1)?.type, 'refused')
+  live.hear({ type: 'permissions' })
+  t.equal(asked().length, 2)
+  say({ type: 'snapshot', id: 'fences', positions: [], cursor: 'f1' })
+  t.same(states(), ['live'], 'it is no snapshot of the map')
+  live.hear({ type: 'permissions' })
+  t.equal(asked().at(-1)?.since, 'f1')
 })

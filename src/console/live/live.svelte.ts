@@ -79,9 +79,10 @@ class LiveStore {
       if (performance.now() - this.#agedAt > AGE_MS / 2) this.#age()
     }, AGE_MS) as unknown as number
     session.onToken((token) => this.#tell({ type: 'token', token }))
-    session.onPermissions(
-      () => void Promise.all([this.loadFences(), this.feed.load(this.fleet)]).catch(() => undefined),
-    )
+    session.onPermissions(() => {
+      this.#tell({ type: 'permissions' })
+      void Promise.all([this.loadFences(), this.feed.load(this.fleet)]).catch(() => undefined)
+    })
     addEventListener('online', () => this.#tell({ type: 'retry' }))
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'visible') this.#tell({ type: 'retry' })
@@ -131,7 +132,7 @@ class LiveStore {
   }
 
   #open(interval: number): void {
-    const channels = ['positions', 'geofence', 'trip', 'notification']
+    const channels = ['positions', 'trip', 'notification']
     const url = `${location.origin.replace('http', 'ws')}${LIVE_PATH}`
     this.#tell({ type: 'open', url, token: session.token!, subscription: { channels, interval } })
   }
@@ -150,6 +151,7 @@ class LiveStore {
       this.#showSoon()
     } else if (message.type === 'events') this.#takeEvents(message.events)
     else if (message.type === 'gap') void this.feed.load(this.fleet)
+    else if (message.type === 'refused') void session.lookAround()
     else this.#connected(message.connection)
   }
 

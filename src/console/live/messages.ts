@@ -12,6 +12,8 @@ export type ToWorker =
   /** A token that replaces the expiring one. */
   | { type: 'token'; token: string }
   | { type: 'retry' }
+  /** The user may do something else than before. */
+  | { type: 'permissions' }
   /** The machine has slept: the connection is checked at once. */
   | { type: 'woke' }
   | { type: 'close' }
@@ -28,3 +30,5 @@ export type FromWorker =
   | { type: 'positions'; columns: Columns; gone: string[]; isSnapshot: boolean }
   | { type: 'events'; events: LiveEvent[] }
   | { type: 'gap' }
+  /** The user may not see the events of geofences, or no longer. */
+  | { type: 'refused' }

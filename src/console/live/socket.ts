@@ -43,6 +43,10 @@ interface Heard {
 }
 
 const OPEN = 1
+const MAP = 'map'
+/** Apart from the map: a role that may not see geofences is refused the whole subscription. */
+const FENCES = 'fences'
+const FENCE_EVENTS = { channels: ['geofence'] }
 
 export const openLive = (around: Surroundings): { hear(message: ToWorker): void } => new Live(around)
 
@@ -52,7 +56,8 @@ class Live {
   #url = ''
   #token = ''
   #subscription: Subscription = { channels: [], interval: 1000 }
-  #cursor: string | undefined
+  /** By subscription. */
+  #cursors = new Map<string, string>()
   #retryMs = RETRY_MS
   #isClosed = false
   #heardCount = 0
@@ -74,7 +79,7 @@ class Live {
       this.#token = message.token
       this.#subscription = message.subscription
       this.#isClosed = false
-      this.#cursor = undefined
+      this.#cursors.clear()
       this.#connect()
     } else if (message.type === 'token') {
       this.#token = message.token
@@ -83,6 +88,8 @@ class Live {
     } else if (message.type === 'retry') {
       this.#retryMs = RETRY_MS
       if (this.#socket === undefined && !this.#isClosed) this.#connect()
+    } else if (message.type === 'permissions') {
+      if (this.#socket?.readyState === OPEN) this.#subscribe(FENCES, FENCE_EVENTS)
     } else if (message.type === 'woke') {
       this.#retryMs = RETRY_MS
       if (this.#socket?.readyState === OPEN) this.#probe(this.#socket, WOKE_MS)
@@ -99,7 +106,8 @@ class Live {
     this.#socket = socket
     socket.onopen = () => {
       this.#send({ type: 'auth', token: this.#token })
-      this.#subscribe()
+      this.#subscribe(MAP, this.#subscription)
+      this.#subscribe(FENCES, FENCE_EVENTS)
       this.#watch(socket)
     }
     socket.onmessage = ({ data }) => {
@@ -115,13 +123,9 @@ class Live {
     }, ASK_MS)
   }
 
-  #subscribe(): void {
-    this.#send({
-      type: 'subscribe',
-      id: 'map',
-      ...this.#subscription,
-      ...(this.#cursor !== undefined && { since: this.#cursor }),
-    })
+  #subscribe(id: string, subscription: Partial<Subscription>): void {
+    const since = this.#cursors.get(id)
+    this.#send({ type: 'subscribe', id, ...subscription, ...(since !== undefined && { since }) })
   }
 
   #send(message: unknown): void {
@@ -163,9 +167,10 @@ class Live {
 
   #take(heard: Heard): void {
     if (heard.id === 'alive') return
-    this.#cursor = heard.cursor ?? this.#cursor
+    if (heard.id !== undefined && heard.cursor !== undefined) this.#cursors.set(heard.id, heard.cursor)
     if (heard.type === 'gap') this.#around.tell({ type: 'gap' })
-    else if (heard.type === 'snapshot') this.#takeSnapshot(heard)
+    else if (heard.type === 'error' && heard.id === FENCES) this.#around.tell({ type: 'refused' })
+    else if (heard.type === 'snapshot' && heard.id !== FENCES) this.#takeSnapshot(heard)
     else if (heard.type === 'positions') {
       for (const position of heard.positions ?? []) this.#fixes.set(position.trackerId, fixOf(position))
       for (const id of heard.gone ?? []) {

@@ -114,3 +114,41 @@ test('what the role allows is asked again soon when it could not be loaded, and 
   t.ok(asked > before)
   t.ok(asked <= before + 3, 'it does not ask for each read that is refused')
 })
+
+test('a role without geofences sees the fleet live, and goes on when they are taken away', {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const { service, token, login, hubId, groupId, gateway } = await openConsoleWorld(t)
+  const owner = (method: 'POST' | 'PATCH', path: string, body: Json): Promise<Json> =>
+    ask(service, method, path, { token, body })
+  const fence = { geofenceGroupId: groupId, name: 'Yard', center: { lat: 52, lng: 21 }, radius: 500 }
+  await owner('POST', '/geofence', fence)
+  const send = async (lat: number): Promise<void> => {
+    await gateway.send([{ externalId: 'bus', recordedAt: Date.now(), lat, lng: 21 }])
+    await gateway.drained()
+  }
+  await send(52.1)
+  const { data: trackers } = await ask(service, 'GET', '/trackers', { token })
+  await owner('PATCH', `/tracker/${trackers[0]._id}`, { hubId })
+  const without = SEES.filter((one) => one !== 'view/geofence')
+  const { data: role } = await owner('POST', '/role', { name: 'Clerk', permissions: without })
+  const clerk = { email: `without.${login.email}`, password: login.password }
+  await owner('POST', '/user', { name: 'Clerk', ...clerk, roleId: role._id, hubId: [hubId] })
+  const { page } = await openConsole(t, service, { hasMap: false })
+  await signIn(page, clerk)
+  const state = page.locator('header .state')
+  await state.filter({ hasText: 'Live' }).waitFor()
+  await page.getByRole('cell', { name: '52.10000' }).waitFor()
+  await owner('PATCH', `/role/${role._id}`, { permissions: SEES })
+  await page.reload()
+  const link = page.getByRole('link', { name: 'Geofences' })
+  await link.waitFor()
+  await state.filter({ hasText: 'Live' }).waitFor()
+  await send(52)
+  await page.getByText('bus entered Yard').waitFor()
+  await owner('PATCH', `/role/${role._id}`, { permissions: without })
+  await link.waitFor({ state: 'hidden' })
+  await send(52.2)
+  await page.getByRole('cell', { name: '52.20000' }).waitFor()
+})
