@@ -19,6 +19,8 @@ const QUICK_MS = 250
 const SLOW_MS = 1000
 /** Interval of loading data that the live channel does not send. */
 const REFRESH_MS = 5 * 60_000
+/** Pause after loading that failed; each is twice as long as the last. */
+const AGAIN_MS = 2_000
 /** Delays of looking up an unknown geofence: the list may briefly lack one that was just created. */
 const SEEK_MS = [0, 2_000, 15_000]
 /** A second that took longer than this was a sleep, or a hidden tab. */
@@ -52,6 +54,8 @@ class LiveStore {
   isLoaded = $state(false)
   counts = $state.raw<number[]>(STATES.map(() => 0))
   fences = $state.raw<Fence[]>([])
+  /** Until then an empty list says nothing. */
+  areFencesKnown = $state(false)
   hubs = $state.raw<Json[]>([])
   teams = $state.raw<Json[]>([])
   tags = $state.raw<string[]>([])
@@ -63,11 +67,14 @@ class LiveStore {
   #agedAt = 0
   #tickedAt = 0
   #refreshedAt = 0
+  #againMs = AGAIN_MS
+  #isFeedLoaded = false
   /** Geofences looked up since the last refresh, which may not exist. */
   #sought = new Set<string>()
 
   async start(): Promise<void> {
-    const { total } = await orNothing(get('/live-positions?limit=1'), { total: 0 })
+    // Without an answer the channel is opened all the same: it tries again by itself.
+    const { total } = await get('/live-positions?limit=1').catch(() => ({ total: 0 }))
     if (session.state !== 'signed-in') return
     this.#worker = new Worker(LIVE_WORKER)
     this.#worker.onmessage = ({ data }: { data: FromWorker }) => this.#hear(data)
@@ -88,14 +95,26 @@ class LiveStore {
       if (document.visibilityState === 'visible') this.#tell({ type: 'retry' })
     })
     this.#refreshedAt = serverNow()
-    await Promise.all([this.loadFences(), this.#loadFacts(), this.feed.load(this.fleet)])
+    await this.#load()
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const feed = this.#isFeedLoaded ? undefined : this.feed.load(this.fleet).then(() => (this.#isFeedLoaded = true))
+      await Promise.all([this.loadFences(), this.#loadFacts(), feed])
+      this.#againMs = AGAIN_MS
+    } catch {
+      // Due again after a pause.
+      this.#refreshedAt = serverNow() - REFRESH_MS + this.#againMs
+      this.#againMs = Math.min(2 * this.#againMs, REFRESH_MS)
+    }
   }
 
   /** Reloads data that others may have changed: geofences, teams, tags, and the reader's permissions. */
   #refresh(): void {
     this.#refreshedAt = serverNow()
     this.#sought.clear()
-    void Promise.all([session.lookAround().then(() => this.loadFences()), this.#loadFacts()]).catch(() => undefined)
+    void session.lookAround().then(() => this.#load())
   }
 
   /** Timers stop while the machine sleeps; its clock does not. */
@@ -117,6 +136,7 @@ class LiveStore {
   }
 
   #know(fences: Fence[]): void {
+    this.areFencesKnown = true
     this.fences = fences
     this.feed.fenceNames = new Map(fences.map(({ _id, name }) => [_id, name]))
   }

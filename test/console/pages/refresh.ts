@@ -152,3 +152,26 @@ test('a role without geofences sees the fleet live, and goes on when they are ta
   await send(52.2)
   await page.getByRole('cell', { name: '52.20000' }).waitFor()
 })
+
+test('what could not be loaded when the page opened is loaded soon, and is not said to be empty', {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const { service, token, login, groupId, gateway } = await openConsoleWorld(t)
+  const fence = { geofenceGroupId: groupId, name: 'Yard', center: { lat: 52, lng: 21 }, radius: 500 }
+  await ask(service, 'POST', '/geofence', { token, body: fence })
+  await gateway.send([{ externalId: 'bus', recordedAt: Date.now(), lat: 52.1, lng: 21 }])
+  await gateway.drained()
+  const { page } = await openConsole(t, service, { hasMap: false })
+  let isLost = true
+  for (const path of ['**/live-positions?*', '**/geofences?*'])
+    await page.route(path, (route) => (isLost ? route.abort() : route.continue()))
+  await signIn(page, login)
+  await page.locator('header .state').filter({ hasText: 'Live' }).waitFor()
+  await until('the tracker', async () => (await namesListed(page)).join() === 'bus')
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  const fences = page.getByRole('list', { name: 'Geofences' })
+  await fences.getByText('Loading').waitFor()
+  isLost = false
+  await fences.getByText('Yard').waitFor()
+})
