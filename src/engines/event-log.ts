@@ -107,14 +107,20 @@ export interface EventLog {
 }
 
 /** A log with another way to append. */
-export const logWith = (log: EventLog, append: EventLog['append']): EventLog =>
-  new Proxy(log, {
+export const logWith = (log: EventLog, append: EventLog['append']): EventLog => {
+  const members = new Map<string | symbol, unknown>([['append', append]])
+  return new Proxy(log, {
     get: (target, name) => {
-      if (name === 'append') return append
+      const known = members.get(name)
+      if (known !== undefined) return known
       const member = Reflect.get(target, name) as unknown
-      return typeof member === 'function' ? member.bind(target) : member
+      if (typeof member !== 'function') return member
+      const bound = member.bind(target) as unknown
+      members.set(name, bound)
+      return bound
     },
   })
+}
 
 const PAGE_EVENTS = 64
 

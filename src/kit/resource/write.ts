@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { rowOf, rowParts, type ResourceData } from '../commands/declared-event.ts'
-import { handleCommand, stateBy, type Handled, type Prepare } from '../commands/handle-command.ts'
+import { handleCommand, stateBy, type Handled, type Prepare, type TakeValues } from '../commands/handle-command.ts'
 import { loadState } from '../commands/load-state.ts'
 import { allWrote } from '../commands/wrote.ts'
 import { type TakePlace, withinQuotas } from '../quotas/quotas.ts'
@@ -85,12 +85,14 @@ export class ResourceWriter implements ResourceWrites {
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
       const { plural } = this.declaration
-      await allEnded([this.assertAllowed(origin, id, values, undefined), takeNew(take, plural, values)])
+      await this.assertAllowed(origin, id, values, undefined)
+      await takeNew(take, plural, values)
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     }
     const { wrote, ...made } = await this.handle(origin, id, prepare, isDrawn)
     if (wrote === undefined) await assertSeen(this.declaration, this.services, origin, { id, ...made })
-    return { row: await this.rowOf(id, made), wrote, ...toldOf(once, await this.present(origin, id, made.state)) }
+    const told = once && toldOf(once, await this.present(origin, id, made.state))
+    return { row: await this.rowOf(id, made), wrote, ...told }
   }
 
   /** The record that the same request made under that id before, by a process. */
@@ -231,19 +233,13 @@ export class ResourceWriter implements ResourceWrites {
     const take = this.claims.takerFor(organizationId, id, context)
     const write = (nameIn: NameIn, place: TakePlace) => {
       const decide: Prepare<ResourceState, ResourceCommand> = (state, version) => prepare(state, version, place)
-      return handleCommand(
-        this.services.log,
-        this.stream(id),
-        this.decider,
-        decide,
-        context,
-        async (after, before, at) => {
-          if (after.status !== 'live') return
-          const values = before.status === 'live' ? before.values : undefined
-          await nameIn(after.values, values)
-          await take(after.values, values, at)
-        },
-      )
+      const takeValues: TakeValues<ResourceState> = async (after, before, at) => {
+        if (after.status !== 'live') return
+        const values = before.status === 'live' ? before.values : undefined
+        await nameIn(after.values, values)
+        await take(after.values, values, at)
+      }
+      return handleCommand(this.services.log, this.stream(id), this.decider, decide, context, takeValues)
     }
     return withinQuotas(this.services.quotas, organizationId, (place) =>
       this.naming.write(id, (nameIn) => write(nameIn, place)),
@@ -265,19 +261,18 @@ export class ResourceWriter implements ResourceWrites {
     return (await this.declaration.rules?.keep?.(write)) ?? values
   }
 
-  private async assertAllowed(
+  private assertAllowed(
     { caller, organizationId, now }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
-  ): Promise<void> {
+  ): Promise<unknown> | undefined {
     const { rules, fields, hubField } = this.declaration
     if (hubField !== undefined && caller !== undefined && Object.hasOwn(fields, hubField))
       assertHubs(caller, values, hubField)
-    await allEnded([
-      assertReferences(this.declaration, this.services, caller, organizationId, values, before),
-      rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before }),
-    ])
+    const references = assertReferences(this.declaration, this.services, caller, organizationId, values, before)
+    const checked = rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before })
+    return checked === undefined ? references : allEnded([references, checked])
   }
 
   private data({ organizationId, now }: WriteOrigin, values: JsonObject, before?: ResourceState): ResourceData {
