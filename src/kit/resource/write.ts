@@ -251,14 +251,14 @@ export class ResourceWriter implements ResourceWrites {
     return ids.isRepeat === true ? (await this.load(id)).state : written
   }
 
-  private async kept(
+  private kept(
     { caller, organizationId, now }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
-  ): Promise<JsonObject> {
+  ): JsonObject | Promise<JsonObject> {
     const write = { services: this.services, caller, organizationId, id, now, values, before }
-    return (await this.declaration.rules?.keep?.(write)) ?? values
+    return this.declaration.rules?.keep?.(write) ?? values
   }
 
   private assertAllowed(
