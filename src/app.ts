@@ -75,9 +75,9 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     const mailer = kept(await openMailer(config, clock))
     const travelTimes = config.osrmUrl === undefined ? undefined : kept(await openTravelTimes(config.osrmUrl, clock))
     const checkpoints = new Checkpoints(tables, clock)
-    const processes = new ProcessRunner({ log, tables: checkpoints.tables, clock, logger })
     const told = tables.broadcast && new ToldEvents({ broadcast: tables.broadcast, clock }, TOLD)
     const engines = { log: told?.telling(log) ?? log, tables: checkpoints.tables, checkpoints, history, files }
+    const processes = new ProcessRunner({ ...engines, clock, logger })
     const quotas = quotasOf({ tables: checkpoints.tables, clock }, config.limits)
     const services = { ...engines, clock, keyring, logger, processes, quotas, partitions: origin.partitions }
     const service = await openService({

@@ -106,10 +106,16 @@ export interface EventLog {
   close(): Promise<void>
 }
 
+/** By each log made by `logWith`, the log below it. */
+const bases = new WeakMap<EventLog, EventLog>()
+
+/** The engine's own log, however often it was wrapped: by it, parts of the process find what they share about one log. */
+export const baseOf = (log: EventLog): EventLog => bases.get(log) ?? log
+
 /** A log with another way to append. */
 export const logWith = (log: EventLog, append: EventLog['append']): EventLog => {
   const members = new Map<string | symbol, unknown>([['append', append]])
-  return new Proxy(log, {
+  const made = new Proxy(log, {
     get: (target, name) => {
       const known = members.get(name)
       if (known !== undefined) return known
@@ -120,6 +126,8 @@ export const logWith = (log: EventLog, append: EventLog['append']): EventLog => 
       return bound
     },
   })
+  bases.set(made, baseOf(log))
+  return made
 }
 
 const PAGE_EVENTS = 64

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { baseOf, type EventLog } from '../../engines/event-log.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
@@ -93,8 +93,8 @@ class Names {
 const ofLogs = new WeakMap<object, Names>()
 
 const namesOf = (log: EventLog): Names => {
-  const names = ofLogs.get(log) ?? new Names()
-  ofLogs.set(log, names)
+  const names = ofLogs.get(baseOf(log)) ?? new Names()
+  ofLogs.set(baseOf(log), names)
   return names
 }
 

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { type EventLog, logWith } from '../../../src/engines/event-log.ts'
 import { optional, reference } from '../../../src/kernel/schema.ts'
 import { appendFacts } from '../../../src/kit/commands/handle-command.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
@@ -134,10 +135,14 @@ test('a write that was refused at the place of what is deleted brings it back fo
   const depotId = await make('depot', { name: 'North' })
   t.equal((await call('DELETE', `/depot/${depotId}`)).status, 200)
   // The tables may not have the deletion yet, so that this alone keeps others from naming it.
-  const naming = new Naming(CRATE.declaration, warehouse)
-  const name = () => naming.write('c', async (nameIn) => ({ wrote: await nameIn({ depotId }, undefined) }))
+  const nameOver = (over: EventLog) =>
+    new Naming(CRATE.declaration, { ...warehouse, log: over }).write('c', async (nameIn) => ({
+      wrote: await nameIn({ depotId }, undefined),
+    }))
+  const name = () => nameOver(log)
   const expected = { code: 'invalid', message: '/depotId names nothing in this organization' }
   await t.rejects(name(), expected)
+  await t.rejects(nameOver(logWith(log, log.append)), expected, 'nor over another way to append, as imports have')
   const ids = idSource(0)
   const data = { organizationId: 'org-1', values: { name: 'North' }, createdAt: '', at: '' }
   await appendFacts(log, `depot-${depotId}`, [{ type: 'depotFenced', data: {} }], [ids.next()], 2, {})
