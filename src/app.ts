@@ -15,7 +15,6 @@ import { beginLife } from './kit/operations/life.ts'
 import { openKeyring } from './kit/keys/keyring-file.ts'
 import { Checkpoints } from './kit/consumers/settle.ts'
 import { openLogOrigin, readLogOrigin } from './kit/consumers/log-origin.ts'
-import { ToldEvents } from './kit/consumers/told-events.ts'
 import { ProcessRunner } from './processes/runner.ts'
 import { LeaseOwners } from './kit/consumers/leases.ts'
 import { SoleOwner } from './kit/consumers/owners.ts'
@@ -32,7 +31,7 @@ import {
 } from './open-engines.ts'
 import { closeAll, openedParts } from './operations/close-all.ts'
 import { assertLogReaches, lacksHistory } from './operations/log-reaches.ts'
-import { type ServiceParts, TOLD } from './roles/role.ts'
+import type { ServiceParts } from './roles/role.ts'
 import { quotasOf } from './roles/quotas.ts'
 import { openService, type App } from './roles/service.ts'
 
@@ -48,7 +47,10 @@ export type Bounds = Pick<ServiceParts, 'backtestPointsMax'>
 export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {}): Promise<App> => {
   assertRoles(config)
   makeDataFolder(config.dataPath)
-  assertRestored(config)
+  if (existsSync(join(config.dataPath, RESTORING)))
+    throw new Error(
+      `--data ${config.dataPath} is a restore that was cut off: empty the folder and run waymark restore again`,
+    )
   const { opened, kept } = openedParts()
   try {
     const folder = lockDataFolder(config.dataPath)
@@ -71,12 +73,12 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
     if (await lacksHistory(history, tables, origin.partitions)) logger.warn(EMPTY_HISTORY)
     const retention = { days: config.locationHistoryDays, runDays: config.automationLogDays }
     await alone('history-schema', { tables, clock, owner: life.id }, () => openSchema(history, retention))
-    const caller = kept(undiciCaller({ clock, allow: config.webhookAllow }))
+    const caller = undiciCaller({ clock, allow: config.webhookAllow })
+    kept({ close: () => caller.close() })
     const mailer = kept(await openMailer(config, clock))
     const travelTimes = config.osrmUrl === undefined ? undefined : kept(await openTravelTimes(config.osrmUrl, clock))
     const checkpoints = new Checkpoints(tables, clock)
-    const told = tables.broadcast && new ToldEvents({ broadcast: tables.broadcast, clock }, TOLD)
-    const engines = { log: told?.telling(log) ?? log, tables: checkpoints.tables, checkpoints, history, files }
+    const engines = { log, tables: checkpoints.tables, checkpoints, history, files }
     const processes = new ProcessRunner({ ...engines, clock, logger })
     const quotas = quotasOf({ tables: checkpoints.tables, clock }, config.limits)
     const services = { ...engines, clock, keyring, logger, processes, quotas, partitions: origin.partitions }
@@ -84,7 +86,6 @@ export const openApp = async (config: Config, logger: Logger, bounds: Bounds = {
       ...bounds,
       config,
       services,
-      told,
       origin,
       owners: isAlone(config) ? new SoleOwner(services) : kept(await LeaseOwners.open({ ...services, life })),
       life,
@@ -112,12 +113,6 @@ const OPEN_SHOWN_MAX = 10
 
 /** LMDB serves one process. */
 const isAlone = ({ tablesUrl }: Config): boolean => tablesUrl === 'lmdb:'
-
-/** @throws Error for a folder that a restore has not filled. */
-const assertRestored = ({ dataPath }: Config): void => {
-  if (existsSync(join(dataPath, RESTORING)))
-    throw new Error(`--data ${dataPath} is a restore that was cut off: empty the folder and run waymark restore again`)
-}
 
 /** @throws Error for roles that are divided over an engine of one process. */
 const assertRoles = ({ logUrl, tablesUrl, historyUrl, filesUrl, roles }: Config): void => {

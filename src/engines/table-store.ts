@@ -1,4 +1,3 @@
-import type { Broadcast } from './broadcast.ts'
 import type { Examination } from './examination.ts'
 import type { TableDeclaration, RowChange, Row } from '../kernel/table.ts'
 import { wordsOf } from '../kernel/words.ts'
@@ -216,8 +215,6 @@ export interface TableStore {
   tell?(text: string): Promise<void>
   /** Calls the listener with what processes tell, this one too. */
   hear?(listener: (text: string) => void): void
-  /** For what is told often; absent where there is only one process. */
-  readonly broadcast?: Broadcast
   /** Tells what `waymark doctor` needs of a server. @throws Failure engine_down */
   examine?(): Promise<Examination>
   /** Copies the state of one moment into an empty folder, while the engine goes on working; embedded engines only. */

@@ -5,13 +5,12 @@ import { runsStream } from '../features/automations/events.ts'
 import type { ListenerState } from '../features/devices/device-listeners.ts'
 import type { BridgeState } from '../features/devices/mqtt-bridge.ts'
 import { inRollout } from '../features/geofences/rollout.ts'
-import { locationStream, type LocationEntry, POINTS_RECORDED } from '../features/locations/events.ts'
+import { locationStream, type LocationEntry } from '../features/locations/events.ts'
 import { locationEntry } from '../features/locations/location-entry.ts'
-import { DECIDED, transitionStream } from '../features/transitions/events.ts'
+import { transitionStream } from '../features/transitions/events.ts'
 import type { Lag } from '../kit/consumers/follower.ts'
 import { PartitionFeed } from '../kit/consumers/partition-feed.ts'
 import { settling } from '../kit/consumers/settle.ts'
-import type { ToldEvents } from '../kit/consumers/told-events.ts'
 import type { Channel } from '../kit/http/channel.ts'
 import type { Route } from '../kit/http/route.ts'
 import { createMetrics } from '../kit/operations/metrics.ts'
@@ -29,17 +28,12 @@ export interface Feeds {
   runs: PartitionFeed<RunsEntry>
 }
 
-/** What processes tell each other as soon as it is in the log: each that serves the live view follows all of it. */
-export const TOLD = [POINTS_RECORDED, DECIDED]
-
 export interface ServiceParts
   extends Pick<
     FeatureServices,
     'config' | 'origin' | 'owners' | 'life' | 'caller' | 'mailer' | 'travelTimes' | 'backtestPointsMax'
   > {
   services: Services & Pick<FeatureServices, 'processes'>
-  /** Present where processes tell each other what they append. */
-  told?: ToldEvents
 }
 
 export interface RoleServices extends OperationServices {
@@ -65,7 +59,7 @@ export interface Role {
 
 export type OpenRole = (services: RoleServices) => Promise<Role>
 
-export const roleServices = ({ services, told, ...parts }: ServiceParts, publicUrl: string): RoleServices => {
+export const roleServices = ({ services, ...parts }: ServiceParts, publicUrl: string): RoleServices => {
   const { log, logger, clock } = services
   const settle = settling(services, PROJECTIONS)
   services.processes.know(processesOf({ ...services, resources, quotas: undefined }, deletedRecords(services, settle)))
@@ -77,8 +71,8 @@ export const roleServices = ({ services, told, ...parts }: ServiceParts, publicU
     projections: [...PROJECTIONS, recalledRequests(clock, prefixes)],
     actions: actionsOf({ ...services, resources, caller: parts.caller, mailer: parts.mailer, publicUrl }),
     feeds: {
-      locations: new PartitionFeed({ log, logger, told, streamOf: locationStream, decode: locationEntry }),
-      transitions: new PartitionFeed({ log, logger, told, streamOf: transitionStream, decode: decodeTransition }),
+      locations: new PartitionFeed({ log, logger, streamOf: locationStream, decode: locationEntry }),
+      transitions: new PartitionFeed({ log, logger, streamOf: transitionStream, decode: decodeTransition }),
       runs: new PartitionFeed({ log, logger, streamOf: runsStream, decode: decodeRuns }),
     },
     settle,

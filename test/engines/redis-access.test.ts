@@ -4,7 +4,6 @@ import { test } from 'tap'
 import type { RedisConnection } from '../../src/engines/redis-tables/connection.ts'
 import { openRedisTables } from '../../src/engines/redis-tables/redis-tables.ts'
 import { readRedisUrl } from '../../src/engines/redis-tables/redis-url.ts'
-import type { Broadcast } from '../../src/engines/broadcast.ts'
 import type { TableStore } from '../../src/engines/table-store.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { folderOf } from '../support/folder-of.ts'
@@ -48,19 +47,7 @@ test('a user with the rights that the docs name does everything, and nothing els
   await admin.sendCommand(line.replace('<password>', 'secret').split(' '))
   const url = `redis://waymark:secret@127.0.0.1:${server.port}`
   const tables = await openRedisTables({ url })
-  const openHearer = async (url: string): Promise<Broadcast> => {
-    const other = await openRedisTables({ url })
-    t.teardown(() => other.close())
-    return other.broadcast as Broadcast
-  }
   t.same(await use(tables), USED)
-  const told: string[] = []
-  const end = (await openHearer(url)).hear('topic', (bytes) => told.push(String(Buffer.from(bytes))))
-  await until('what is told to be heard', () => {
-    tables.broadcast?.tell('topic', Buffer.from('told'))
-    return told.includes('told')
-  })
-  end()
   await tables.close()
   await admin.set('foreign', '1')
   const user = await openClient(url)

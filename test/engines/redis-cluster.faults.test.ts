@@ -248,30 +248,6 @@ const checkForgottenScopes = (cluster: RedisCluster) => async (t: Test) => {
   t.same(await whenUp(scopes), [lateScope, scope])
 }
 
-const checkBroadcast = (cluster: RedisCluster) => async (t: Test) => {
-  const prefix = `c${++clusters}`
-  const [one, other] = await Promise.all(
-    [0, 1].map(() => openRedisTables({ url: `${cluster.url}?prefix=${prefix}`, deadlineMs: 2_000 })),
-  )
-  t.teardown(() => Promise.all([one.close(), other.close()]))
-  const heard = new Set<string>()
-  const masters = new Set<RedisServer>()
-  const topics = Array.from({ length: 8 }, (_, i) => `locations-${i}`)
-  for (const topic of topics) {
-    masters.add(await cluster.masterOf(`${prefix}:{${topic}}`))
-    other.broadcast?.hear(topic, (bytes) => void heard.add(`${topic} ${Buffer.from(bytes)}`))
-  }
-  t.ok(masters.size > 1, 'channels are on several masters')
-  await until('all to be heard', () => {
-    for (const topic of topics) one.broadcast?.tell(topic, Buffer.from(`of ${topic}`))
-    return heard.size === topics.length
-  })
-  t.same(
-    [...heard].sort(),
-    topics.map((topic) => `${topic} of ${topic}`),
-  )
-}
-
 if (hasRedis) {
   const folder = mkdtempSync(join(tmpdir(), 'redis-cluster-'))
   const cluster = await openRedisCluster(folder)
@@ -279,7 +255,6 @@ if (hasRedis) {
     await cluster.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  test('what processes tell each other goes over the master of each topic', checkBroadcast(cluster))
   test('a slot that moves under reads and writes is never read or written by halves', checkMoving(cluster))
   test('when one master loses all, everything begins anew', checkFlushedMaster(cluster))
   test(

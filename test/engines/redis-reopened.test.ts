@@ -26,8 +26,6 @@ class FakeClient implements Client {
   openAnother = async () => ({
     sendCommand: (args: unknown[]) => this.send('', args),
     subscribe: async () => undefined,
-    sSubscribe: async () => undefined,
-    sUnsubscribe: async () => undefined,
     close: () => this.close(),
   })
 
@@ -147,8 +145,6 @@ test('where those who wait for replicas hear nothing, their connection alone is 
     return {
       sendCommand: (args: unknown[]) => other.send('', args),
       subscribe: async () => undefined,
-      sSubscribe: async () => undefined,
-      sUnsubscribe: async () => undefined,
       close: () => other.close(),
     }
   }

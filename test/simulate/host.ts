@@ -5,7 +5,6 @@ import type { Logger } from '../../src/kernel/logger.ts'
 import { LeaseOwners } from '../../src/kit/consumers/leases.ts'
 import type { LogOrigin } from '../../src/kit/consumers/log-origin.ts'
 import { Checkpoints } from '../../src/kit/consumers/settle.ts'
-import { ToldEvents } from '../../src/kit/consumers/told-events.ts'
 import type { Keyring } from '../../src/kit/keys/keyring.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
 import { openDispatcher } from '../../src/roles/dispatcher.ts'
@@ -15,7 +14,7 @@ import { openPointDoor, type PointDoor } from '../../src/roles/point-door.ts'
 import { openProjector } from '../../src/roles/projector.ts'
 import { openRoles } from '../../src/roles/open-roles.ts'
 import { quotasOf } from '../../src/roles/quotas.ts'
-import { type Role, type RoleServices, roleServices, TOLD } from '../../src/roles/role.ts'
+import { type Role, type RoleServices, roleServices } from '../../src/roles/role.ts'
 import { LATEST_POSITIONS, LATEST_TRACKERS } from '../../src/features/locations/views.ts'
 import { tablesOf } from '../../src/kit/consumers/projection.ts'
 import { closeAll } from '../../src/operations/close-all.ts'
@@ -81,9 +80,8 @@ export class Host implements Stoppable {
       new FaultyWire(world.timeline, this, () => [world.troubles[engine], this.troubles[engine]], world.snags[engine])
     const clock = this.clock()
     const logger = this.logger()
+    const log = openMemoryLog(world.log, wire('log'))
     this.tables = openMemoryTables(world.rows, wire('tables'))
-    const told = new ToldEvents({ broadcast: this.tables.broadcast, clock }, TOLD)
-    const log = told.telling(openMemoryLog(world.log, wire('log')))
     const checkpoints = new Checkpoints(this.tables, clock)
     const { tables } = checkpoints
     const processes = new ProcessRunner({ log, tables, clock, logger })
@@ -96,7 +94,7 @@ export class Host implements Stoppable {
     this.owners = await LeaseOwners.open({ tables, clock, logger, life })
     const parts = { config, origin, owners: this.owners, life, caller: world.receiver.callerOf(this), mailer: noMailer }
     const services = roleServices(
-      { ...parts, told, services: { ...base, partitions: PARTITIONS }, travelTimes: undefined },
+      { ...parts, services: { ...base, partitions: PARTITIONS }, travelTimes: undefined },
       'http://s',
     )
     services.metrics.close()

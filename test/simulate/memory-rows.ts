@@ -57,7 +57,6 @@ export class MemoryRows {
   private lastFence = 0
   private undos: { atMs: number; undo(): void }[] = []
   private readonly hearers = new Set<(text: string) => void>()
-  private readonly topics = new Map<string, Map<object, (bytes: Uint8Array) => void>>()
 
   constructor(now: () => number) {
     this.now = now
@@ -71,18 +70,6 @@ export class MemoryRows {
   hear(listener: (text: string) => void): () => void {
     this.hearers.add(listener)
     return () => this.hearers.delete(listener)
-  }
-
-  /** Tells all that hear the topic but the teller. */
-  broadcast(topic: string, bytes: Uint8Array, teller: object): void {
-    for (const [hearer, hear] of this.topics.get(topic) ?? []) if (hearer !== teller) hear(bytes)
-  }
-
-  /** Answers what ends it. */
-  hearTopic(topic: string, hearer: object, listener: (bytes: Uint8Array) => void): () => void {
-    const hearers = this.topics.get(topic) ?? new Map<object, (bytes: Uint8Array) => void>()
-    this.topics.set(topic, hearers.set(hearer, listener))
-    return () => void (hearers.get(hearer) === listener && hearers.delete(hearer))
   }
 
   declare(declaration: TableDeclaration): void {

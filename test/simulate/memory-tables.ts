@@ -1,23 +1,17 @@
-import type { Broadcast } from '../../src/engines/broadcast.ts'
 import type { CheckpointMove, StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import type { Row, RowChange } from '../../src/kernel/table.ts'
 import type { Commit, MemoryRows } from './memory-rows.ts'
 import { down, type Wire } from './wire.ts'
 
 export interface MemoryTables extends TableStore {
-  broadcast: Broadcast
   /** Tells those who listen that something may be lost. */
   tellLoss(): void
 }
-
-/** Of so many messages of a broadcast one comes twice. */
-const TWICE = 7
 
 /** The port, as one process has it. A commit of several places is a call for each of them, the checkpoint's last. */
 export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables => {
   let isClosed = false
   const listeners = new Set<() => void>()
-  let heard = 0
   let endHearing = (): void => undefined
   const call = <Answer>(run: () => Answer, consumer?: string): Promise<Answer> =>
     isClosed ? Promise.reject(down()) : wire.call(run, consumer)
@@ -54,15 +48,6 @@ export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables =
     hear: (listener) => {
       // What is told may be lost on its way.
       endHearing = server.hear((text) => void call(() => text).then(listener, () => undefined))
-    },
-    broadcast: {
-      tell: (topic, bytes) => void call(() => server.broadcast(topic, bytes, commits)).catch(() => undefined),
-      // Lost, late or in another order; and now and then twice.
-      hear: (topic, listener) =>
-        server.hearTopic(topic, commits, (bytes) => {
-          const times = ++heard % TWICE === 0 ? 2 : 1
-          for (let i = 0; i < times; i++) void call(() => bytes).then(listener, () => undefined)
-        }),
     },
     ping: () => call(() => undefined),
     close: async () => {

@@ -16,9 +16,6 @@ export interface Another {
   sendCommand(args: Argument[]): Promise<unknown>
   /** Has the connection do nothing but listen, also where it is made anew. */
   subscribe(channel: string, listener: (text: string) => void): Promise<void>
-  /** The same for a sharded channel of bytes. */
-  sSubscribe(channel: string, listener: (bytes: Buffer) => void): Promise<void>
-  sUnsubscribe(channel: string): Promise<void>
   close(): void
 }
 
@@ -70,7 +67,7 @@ const firstClient = async (url: RedisUrl, address: RedisUrl['addresses'][0], dea
 }
 
 /** Used part of the library's client of one server. */
-interface OneClient extends Omit<Another, 'close'> {
+interface OneClient extends Pick<Another, 'sendCommand' | 'subscribe'> {
   destroy(): void
 }
 
@@ -100,8 +97,6 @@ const openOne = async (
   return {
     sendCommand: (args) => one.sendCommand(args, { typeMapping: TYPES }),
     subscribe: (channel, listener) => one.subscribe(channel, listener),
-    sSubscribe: (channel, listener) => one.sSubscribe(channel, listener, true),
-    sUnsubscribe: (channel) => one.sUnsubscribe(channel),
     destroy: () => one.destroy(),
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { ErrorReply } from 'redis'
-import { type Another, type Argument, type Client, openClient } from './clients.ts'
+import { type Argument, type Client, openClient } from './clients.ts'
 import { type Asked, Deadlines } from './deadlines.ts'
 import { down, failureOf } from './failures.ts'
 import { LIBRARY, LIBRARY_CODE } from './functions.ts'
@@ -27,8 +27,6 @@ export interface RedisConnection {
   keys(pattern: string): AsyncIterable<string[]>
   /** Calls back with what is told on a channel, over a connection of its own to the key's server. @throws Failure engine_down; ErrorReply for a user without that right */
   listen(channel: string, listener: (text: string) => void): Promise<{ close(): void }>
-  /** Another connection to that server, by host and port. @throws Failure engine_down */
-  openAnother(server: string): Promise<Another>
   /** Resolves when a replica has all that was written to the servers of these keys, where they have replicas. @throws Failure engine_down */
   replicated(keys: readonly string[]): Promise<void>
   close(): Promise<void>
@@ -177,10 +175,6 @@ export class Connection implements RedisConnection {
       other.close()
       throw error
     }
-  }
-
-  openAnother(server: string): Promise<Another> {
-    return this.client.openAnother(server)
   }
 
   async loadLibrary(): Promise<void> {

@@ -14,7 +14,6 @@ import {
   type Taken,
 } from '../table-store.ts'
 import { Announcements } from './announcements.ts'
-import { RedisBroadcast } from './redis-broadcast.ts'
 import { newToken } from './changes.ts'
 import { Commits } from './commits.ts'
 import { connectRedis, type RedisConnection } from './connection.ts'
@@ -78,7 +77,6 @@ class RedisTables implements TableStore {
   private readonly pages: KnownPages
   private readonly names: ShownNames
   private readonly announcements: Announcements
-  readonly broadcast: RedisBroadcast
 
   constructor(connection: RedisConnection, places: Places) {
     this.connection = connection
@@ -91,11 +89,7 @@ class RedisTables implements TableStore {
     this.pages = new KnownPages((key) => this.epoch.confirm(key))
     this.names = new ShownNames(connection, places.prefix)
     this.announcements = new Announcements(connection, places.prefix)
-    this.broadcast = new RedisBroadcast(connection, places.prefix)
-    this.epoch.onLoss(() => {
-      this.announcements.listenAgain()
-      this.broadcast.hearAgain()
-    })
+    this.epoch.onLoss(() => this.announcements.listenAgain())
   }
 
   open(): Promise<void> {
@@ -245,7 +239,6 @@ class RedisTables implements TableStore {
   async close(): Promise<void> {
     this.epoch.close()
     this.announcements.close()
-    this.broadcast.close()
     await this.connection.close()
   }
 

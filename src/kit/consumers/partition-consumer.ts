@@ -1,12 +1,14 @@
 import { setMaxListeners } from 'node:events'
+import type { EventLog } from '../../engines/event-log.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { Logger } from '../../kernel/logger.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import { breathe, hasBreath } from '../../kernel/breath.ts'
 import type { ConsumerTurn, TurnTaker } from './consumer-turn.ts'
 import type { IsOurs, Lag } from './follower.ts'
 import { defer } from './deferred.ts'
-import type { PartitionFeedOptions, Waiting } from './feed-options.ts'
 import { HandledMarks } from './handled-marks.ts'
-import { decodePage } from './pages.ts'
+import { decodePage, type PageSize } from './pages.ts'
 import { forever, within } from './retry.ts'
 
 /**
@@ -33,6 +35,21 @@ export interface PartitionConsumer<Entry> {
    * again, though no entry comes.
    */
   onLost?: (partition: number) => void
+}
+
+export interface PartitionFeedOptions<Entry> {
+  log: EventLog
+  logger: Logger
+  streamOf: (partition: number) => string
+  decode: (event: RecordedEvent, partition: number) => Entry
+  page: PageSize // consumers of one feed learn the size of events from each other
+}
+
+export interface Waiting<Entry> {
+  revision: number
+  loggedAt: number
+  entry: Entry
+  weight: number
 }
 
 /** Maximum that waits for one consumer in memory, in entries and in weight; one further behind reads the log. */
