@@ -21,7 +21,6 @@ import {
   time,
   withDefault,
 } from '../../kernel/schema.ts'
-import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { fileIdsOf, withNamedFiles } from '../../kit/files/attached-file.ts'
 import { BBOX_PARAMETER } from '../../kit/http/bbox-parameter.ts'
 import type { ListFilter } from '../../kit/resource/list-filter.ts'
@@ -173,7 +172,7 @@ export const task = defineResource({
   audience: TASK_AUDIENCE,
   unique: { field: 'externalId' },
   table: {
-    version: 9,
+    version: 8,
     indexes: {
       equality: [
         'state',
@@ -181,7 +180,7 @@ export const task = defineResource({
         'teamId',
         'scheduleId',
         'routingResultId',
-        'externalKey',
+        'externalId',
         'priority',
         'dataId',
         'createdById',
@@ -207,11 +206,6 @@ export const task = defineResource({
     sorts: { 'window.from': 'windowFrom', 'window.to': 'windowTo' },
     filters: {
       assigneeId: byUser('assigneeIds', 'Tasks of this user; `me` means the caller.'),
-      externalId: {
-        schema: { ...key({ max: 200 }).schema, description: 'Compared as it is unique: without case, in Unicode NFC.' },
-        several: true,
-        where: (ids) => ({ externalKey: (ids as string[]).map(normalizeKey) }),
-      },
       createdBy: byUser('createdById', 'Tasks that this user, automation, schedule or service account made.'),
       startedBy: byUser('startedBy', 'Tasks that this user started.'),
       finishedBy: byUser('finishedBy', 'Tasks that this user finished.'),
@@ -269,7 +263,7 @@ const withState = (values: JsonObject): JsonObject => {
 }
 
 const derivedOf = (values: JsonObject): JsonObject => {
-  const { files, assigneeIds, teamId, dataSource, window, lat, lng, createdBy, components, externalId } = values
+  const { files, assigneeIds, teamId, dataSource, window, lat, lng, createdBy, components } = values
   const span = window as { from: string; to: string } | undefined
   const source = dataSource as { dataId: string } | undefined
   const hasPlace = typeof lat === 'number' && typeof lng === 'number'
@@ -280,7 +274,6 @@ const derivedOf = (values: JsonObject): JsonObject => {
     ...lateness(values as unknown as TaskValues),
     ...fileIdsOf(files === undefined ? {} : { files }),
     ...(source !== undefined && { dataId: source.dataId }),
-    ...(externalId !== undefined && { externalKey: normalizeKey(String(externalId)) }),
     ...(span !== undefined && { windowFrom: span.from, windowTo: span.to, days: daysOf(span.from, span.to) }),
     ...(hasPlace && placeOf(lat, lng)),
   }

@@ -3,7 +3,6 @@ import { task } from '../../features/tasks/task.ts'
 import { seesTask, TASKS, type TaskRow } from '../../features/tasks/views.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { normalizeKey } from '../../kit/commands/unique-claim.ts'
 import { seesRow } from '../../kit/http/list-query.ts'
 import type { PlacedTask } from './route-places.ts'
 
@@ -11,7 +10,7 @@ import type { PlacedTask } from './route-places.ts'
 export class TaskFinder {
   private readonly tables: TableStore
   private readonly caller: UserCaller
-  /** Tasks made by earlier rows, by the form in which ids are unique: the tables may not have them yet. */
+  /** Tasks made by earlier rows: the tables may not have them yet. */
   private readonly makes = new Map<string, PlacedTask>()
 
   constructor(tables: TableStore, caller: UserCaller) {
@@ -20,14 +19,16 @@ export class TaskFinder {
   }
 
   made(externalId: string, task: PlacedTask): void {
-    this.makes.set(normalizeKey(externalId), task)
+    this.makes.set(externalId, task)
   }
 
   /** @throws Failure key_in_use for a task that the caller does not see */
   async byExternalId(externalId: string): Promise<PlacedTask | undefined> {
-    const known = this.makes.get(normalizeKey(externalId))
+    const known = this.makes.get(externalId)
     if (known !== undefined) return known
-    const found = await this.find(externalId)
+    const { organizationId } = this.caller
+    const { rows } = await this.tables.find<TaskRow>(TASKS, organizationId, { where: { externalId }, limit: 1 })
+    const found = rows.at(0)
     if (found === undefined) return undefined
     if (!seesRow(this.caller, found.row, task.declaration))
       throw new Failure('key_in_use', { message: 'externalId is taken by a task that you do not see.' })
@@ -40,12 +41,7 @@ export class TaskFinder {
     const row =
       'taskId' in by
         ? await this.tables.get<TaskRow>(TASKS, organizationId, by.taskId.trim().toLowerCase())
-        : (await this.find(by.externalId))?.row
+        : (await this.tables.find<TaskRow>(TASKS, organizationId, { where: { ...by }, limit: 1 })).rows.at(0)?.row
     return row !== undefined && seesHubs(this.caller, [row.hubId]) && seesTask(this.caller, row) ? row : undefined
-  }
-
-  private async find(externalId: string) {
-    const where = { externalKey: normalizeKey(externalId) }
-    return (await this.tables.find<TaskRow>(TASKS, this.caller.organizationId, { where, limit: 1 })).rows.at(0)
   }
 }
