@@ -85,8 +85,7 @@ export class ResourceWriter implements ResourceWrites {
       const values = await this.kept(origin, id, said, undefined)
       if (!canBeMade(this.declaration, state, values)) return { type: 'create', data: this.data(origin, values) }
       const { plural } = this.declaration
-      await this.assertAllowed(origin, id, values, undefined)
-      await takeNew(take, plural, values)
+      await allEnded([this.assertAllowed(origin, id, values, undefined), takeNew(take, plural, values)])
       return { type: 'create', data: this.data(origin, { ...values, ...once?.kept }) }
     }
     const { wrote, ...made } = await this.handle(origin, id, prepare, isDrawn)
