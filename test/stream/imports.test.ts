@@ -302,6 +302,7 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     )
     await refused(400, /damaged/, Buffer.from('504b0304aaaa', 'hex'), known, 'a.xlsx')
     await refused(400, /must not be empty/, '', known)
+    await refused(400, /must have a row with the names of its columns/, ' \n\n', known)
     await refused(415, /\.csv, \.xlsx, \.xls/, 'number\n1\n', known, 'a.pdf')
     await refused(415, /neither a spreadsheet nor text/, Buffer.from('number\0\n'), known)
     await refused(413, /larger than/, 'x'.repeat(1_048_577), known)

@@ -1,4 +1,4 @@
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, invalid } from '../../kernel/errors.ts'
 import { type FormFile, receiveFile } from '../../kit/files/form-file.ts'
 import { shownCell, type TableRow } from '../../kit/formats/table-cells.ts'
 import type { OpenTable } from '../../kit/formats/open-table.ts'
@@ -177,6 +177,7 @@ const requestedOf = async (
     asked,
     async (table) => table,
   )
+  if (columns.length === 0) throw invalid('/file', 'must have a row with the names of its columns')
   const mapping =
     sent === undefined
       ? suggestedMapping(columns, targets, form.type)
