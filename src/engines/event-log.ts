@@ -114,16 +114,11 @@ export const baseOf = (log: EventLog): EventLog => bases.get(log) ?? log
 
 /** A log with another way to append. */
 export const logWith = (log: EventLog, append: EventLog['append']): EventLog => {
-  const members = new Map<string | symbol, unknown>([['append', append]])
   const made = new Proxy(log, {
     get: (target, name) => {
-      const known = members.get(name)
-      if (known !== undefined) return known
+      if (name === 'append') return append
       const member = Reflect.get(target, name) as unknown
-      if (typeof member !== 'function') return member
-      const bound = member.bind(target) as unknown
-      members.set(name, bound)
-      return bound
+      return typeof member === 'function' ? member.bind(target) : member
     },
   })
   bases.set(made, baseOf(log))

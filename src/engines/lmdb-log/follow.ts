@@ -103,7 +103,7 @@ export async function* followPrefixes(
       await followers.sleep(
         signal,
         merge.checkpoint + FOREIGN_UNHEARD_MAX,
-        ({ name, head, first, category }) => merge.mayHold(category) && head >= first && matches(name),
+        ({ name, head, first }) => head >= first && matches(name),
       )
       continue
     }

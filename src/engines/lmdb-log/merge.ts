@@ -20,7 +20,6 @@ export class IndexMerge {
   private readonly store: LogStore
   private readonly prefixes: readonly string[]
   private readonly branches: Branch[] = []
-  private readonly categories = new Set<number>()
   private categoriesSeen = -1
 
   constructor(store: LogStore, prefixes: readonly string[], after: number) {
@@ -55,12 +54,6 @@ export class IndexMerge {
       bytes += event.data.byteLength
     }
     return events
-  }
-
-  /** Whether a category may have streams with one of the prefixes: told faster than by their names. */
-  mayHold(category: number): boolean {
-    this.findBranches()
-    return this.categories.has(category)
   }
 
   private next(headPosition: number): IndexEntry | undefined {
@@ -107,13 +100,11 @@ export class IndexMerge {
     if (this.store.categoryNumbers.size === this.categoriesSeen) return
     this.categoriesSeen = this.store.categoryNumbers.size
     for (const [category, no] of this.store.categoryNumbers) {
-      if (this.categories.has(no) || category.startsWith('$')) continue
+      if (this.branches.some((branch) => branch.category === no) || category.startsWith('$')) continue
       const canHold = this.prefixes.some((prefix) =>
         prefix.includes('-') ? categoryName(prefix) === category : category.startsWith(prefix),
       )
-      if (!canHold) continue
-      this.categories.add(no)
-      this.branches.push({ category: no, entries: [], at: 0, readTo: -1 })
+      if (canHold) this.branches.push({ category: no, entries: [], at: 0, readTo: -1 })
     }
   }
 }

@@ -65,9 +65,9 @@ const TAG = 'ꙮ'
 /** Words of a text, prefixed with the type and number of its field so that a search can be limited to that field. */
 const taggedWords = (dataTypeId: string, field: StoredField, value: string): string => {
   const { word: tag } = tagsOf(dataTypeId, field)
-  let tagged = ''
-  for (const word of wordsOf(value)) tagged += tagged === '' ? tag + word : ` ${tag}${word}`
-  return tagged
+  return wordsOf(value)
+    .map((word) => tag + word)
+    .join(' ')
 }
 
 /** Word prefixes that find a search in the given fields: one group for each word. */

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import { claimOwner, uniqueClaim } from '../../kit/commands/unique-claim.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
+import { ABSENT } from '../../kit/resource/decider.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { StoredField } from './fields.ts'
 import { claimKey, uniqueKey, uniqueTermOf } from './record-index.ts'
@@ -43,8 +44,8 @@ export class RecordKeys {
     const { tables, log, keyring } = this.services
     const field = primaryField(type)
     if (field === undefined) return undefined
-    const has = async (id: string): Promise<boolean> => {
-      const { state } = await this.writer.load(id)
+    const has = async (id: string | undefined): Promise<boolean> => {
+      const { state } = id === undefined ? { state: ABSENT } : await this.writer.load(id)
       const value = state.status === 'live' ? valueIn(state.values.values as JsonObject, field._id) : undefined
       return value !== undefined && uniqueKey(value) === uniqueKey(key)
     }
@@ -52,10 +53,10 @@ export class RecordKeys {
     const inIndex = indexed?.has(uniqueKey(key))
       ? indexed.get(uniqueKey(key))
       : (await tables.find(RECORDS, organizationId, { where, limit: 1, once: true })).rows[0]?.id
-    if (inIndex !== undefined && (await has(inIndex))) return inIndex
+    if (await has(inIndex)) return inIndex
     const claim = uniqueClaim(keyring, 'data', claimKey(type, field), organizationId, uniqueKey(key))
     const claimant = await claimOwner(log, claim)
-    return claimant !== undefined && (await has(claimant)) ? claimant : undefined
+    return (await has(claimant)) ? claimant : undefined
   }
 }
 

@@ -61,16 +61,15 @@ export class RecordWriter implements ResourceWrites {
    * A repeated create gets the same answer. Callers whose role hides a field may repeat only their own creates:
    * repeating others' would confirm guessed values. @throws Failure conflict
    */
-  private assertNoGuess(
+  private async assertNoGuess(
     { caller }: WriteOrigin,
     type: DataTypeRow,
     id: string,
     { _id }: JsonObject,
-  ): Promise<void> | undefined {
-    if (_id === undefined || caller === undefined || hiddenOf(caller, type).size === 0) return undefined
-    return this.services.log.read(RECORD_STREAMS + id, 0, 1).then(([first]) => {
-      if (first !== undefined && first.metadata.actor !== actorOf(caller)) throw taken('/_id', 'conflict')
-    })
+  ): Promise<void> {
+    if (_id === undefined || caller === undefined || hiddenOf(caller, type).size === 0) return
+    const [first] = await this.services.log.read(RECORD_STREAMS + id, 0, 1)
+    if (first !== undefined && first.metadata.actor !== actorOf(caller)) throw taken('/_id', 'conflict')
   }
 
   /**
@@ -184,11 +183,7 @@ export class RecordWriter implements ResourceWrites {
       values[field._id] = fault === undefined ? keptValue(field, value) : value
     }
     const judged = { ...type, fields: right }
-    const named = right.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
-    const { faults: nothing, ...references } =
-      named.length === 0
-        ? { recordIds: [], faults: [] }
-        : await this.references(organizationId, named, id, values, left)
+    const { faults: nothing, ...references } = await this.references(judged, id, values, left)
     assertNoFaults([...faults, ...nothing])
     const uniques = await this.uniques(organizationId, judged, id, values, { before, left, asked })
     return { values, uniques: uniques as unknown as Json, ...references }
@@ -231,12 +226,13 @@ export class RecordWriter implements ResourceWrites {
 
   /** Checks that named records exist and have the field's type; a self-reference does not block a deletion. */
   private async references(
-    organizationId: string,
-    named: readonly StoredField[],
+    { organizationId, fields }: DataTypeRow,
     id: string,
     values: JsonObject,
     left: ReadonlySet<StoredField>,
   ): Promise<{ recordIds: string[]; isDangling?: true; faults: FieldError[] }> {
+    const named = fields.filter((field) => field.type === 'reference' && valueIn(values, field._id) !== undefined)
+    if (named.length === 0) return { recordIds: [], faults: [] }
     const ids = named.map((field) => valueIn(values, field._id) as string)
     const rows = await this.services.tables.getMany<RecordRow>(RECORDS, organizationId, ids)
     const dangling = named.filter(({ dataTypeId }, i) => rows[i]?.dataTypeId !== dataTypeId)

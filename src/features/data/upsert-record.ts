@@ -36,7 +36,7 @@ export const upsertRecord = async (
 ): Promise<Upserted> => {
   // A repeated request finds the record that it created and returns it again.
   const madeId = newId ?? sent._id?.toLowerCase() ?? origin.ids.next()
-  const made = origin.ids.isRepeat === true ? await writer.madeBefore(origin, madeId) : undefined
+  const made = await writer.madeBefore(origin, madeId)
   if (made !== undefined) return { ...made, isNew: sent._id === undefined || made.row.version === 1 }
   for (let tries = 1; ; tries++) {
     const id = await idOf(services, writer, type, origin, sent, tries === 1 ? indexed : undefined)
@@ -54,7 +54,7 @@ export const upsertRecord = async (
 }
 
 /** Existing record: by `_id`, else by the primary key. @throws Failure invalid, forbidden if the role hides the key */
-const idOf = (
+const idOf = async (
   { tables }: ResourceServices,
   writer: RecordWriter,
   type: DataTypeRow,
@@ -62,8 +62,10 @@ const idOf = (
   { _id, values }: SentRecord,
   indexed: IndexedKeys | undefined,
 ): Promise<string | undefined> => {
-  if (_id !== undefined)
-    return tables.get<RecordRow>(RECORDS, organizationId, _id.toLowerCase()).then((row) => row?._id)
+  if (_id !== undefined) {
+    const row = await tables.get<RecordRow>(RECORDS, organizationId, _id.toLowerCase())
+    return row?._id
+  }
   if (caller !== undefined) assertFieldsShown(caller, [type], [type.primaryKey])
   const key = isObject(values) && Object.hasOwn(values, type.primaryKey) ? values[type.primaryKey] : undefined
   if (key === undefined || isEmpty(key))

@@ -51,6 +51,11 @@ export const handleCommand = async <State, Command extends object>(
 ): Promise<Handled<State>> => {
   const eventIds = [ids.next()]
   const doneBefore = () => stateBy(log, stream, decider, ({ id }) => id === eventIds[0])
+  const decide = async (state: State, version: number): Promise<readonly Fact[]> => {
+    if (expectedVersion !== undefined && expectedVersion !== version)
+      throw new Failure('stale_version', { extra: { version } })
+    return decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
+  }
   for (let tries = 0; tries < TRIES; tries++) {
     const isUnwritten = isNew === true && tries === 0
     const { state, version } = isUnwritten
@@ -61,9 +66,7 @@ export const handleCommand = async <State, Command extends object>(
     if (done !== undefined) return done
     let facts: readonly Fact[]
     try {
-      if (expectedVersion !== undefined && expectedVersion !== version)
-        throw new Failure('stale_version', { extra: { version } })
-      facts = decider.decide(typeof command === 'function' ? await command(state, version) : command, state)
+      facts = await decide(state, version)
     } catch (error) {
       const own = ids.isRepeat === undefined ? await doneBefore() : undefined
       if (own === undefined) throw error
@@ -75,8 +78,7 @@ export const handleCommand = async <State, Command extends object>(
     await take?.(after, state, version)
     // No break before the append: until then, another command may take the values away.
     const wrote = await appendFacts(log, stream, facts, eventIds, version, metadata)
-    const pause = isOneOfMany === true ? breathe() : undefined
-    if (pause !== undefined) await pause
+    if (isOneOfMany === true) await breathe()
     if (wrote === undefined) continue
     keepDecided(log, stream, decider, {
       state,

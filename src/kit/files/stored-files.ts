@@ -19,7 +19,6 @@ export const storedFiles = ({ files, icon, logo, logoBytes }: JsonObject): Store
 
 /** Bytes of the files that the values name now and did not name before. */
 export const newBytes = (values: JsonObject, before: JsonObject = {}): number => {
-  if (storedFiles(values).length === 0) return 0
   const known = new Set(storedFiles(before).map(({ key }) => key))
   return bytesOf(storedFiles(values).filter(({ key }) => !known.has(key)))
 }

@@ -10,7 +10,6 @@ export const takeBytes = async (take: TakePlace, values: JsonObject, before?: Js
 }
 
 /** Takes a place for a new record, and those for the bytes of its files. @throws Failure quota */
-export const takeNew = (take: TakePlace, name: string, values: JsonObject): Promise<unknown> => {
-  const bytes = newBytes(values)
-  return bytes > 0 ? allEnded([take(name), take('filesBytes', bytes)]) : take(name)
+export const takeNew = async (take: TakePlace, name: string, values: JsonObject): Promise<void> => {
+  await allEnded([take(name), takeBytes(take, values)])
 }

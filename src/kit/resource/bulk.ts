@@ -85,12 +85,11 @@ export const writeEach = async <Done extends Written>(
   const inTurn = (index: number): Promise<void> => {
     const item = items[index]
     const keys = isObject(item) ? keysOf(item).flatMap((key, i) => (key == null ? [] : [turnOf(i, key)])) : []
-    const before = keys.flatMap((key) => turns.get(key) ?? [])
+    const before = keys.map((key) => turns.get(key))
     const turn = async (): Promise<void> => {
-      if (before.length > 0) await Promise.all(before)
-      const pause = breathe()
-      if (pause !== undefined) await pause
-      outcomes[index] = await write(item, origins[index]).catch((error: unknown) => rejected(index, error))
+      await Promise.all(before)
+      await breathe()
+      outcomes[index] = await outcomeOf(index, () => write(item, origins[index]))
     }
     const done = turn()
     for (const key of keys) turns.set(key, done)
@@ -102,15 +101,19 @@ export const writeEach = async <Done extends Written>(
   }
   await Promise.all(Array.from({ length: AT_ONCE }, lane))
   const done = outcomes.filter((one): one is Done => !('index' in one))
-  const refused = outcomes.filter((one): one is Rejected => 'index' in one)
-  return { done, rejected: refused, wrote: allWrote(...done.map(({ wrote }) => wrote)) }
+  const rejected = outcomes.filter((one): one is Rejected => 'index' in one)
+  return { done, rejected, wrote: allWrote(...done.map(({ wrote }) => wrote)) }
 }
 
 const turnOf = (i: number, key: unknown): string => `${i} ${String(key).normalize('NFC').trim().toLowerCase()}`
 
-const rejected = (index: number, error: unknown): Rejected => {
-  if (!(error instanceof Failure) || error.status >= 500) throw error
-  return { index, code: error.code, message: error.message }
+const outcomeOf = async <Done>(index: number, write: () => Promise<Done>): Promise<Done | Rejected> => {
+  try {
+    return await write()
+  } catch (error) {
+    if (!(error instanceof Failure) || error.status >= 500) throw error
+    return { index, code: error.code, message: error.message }
+  }
 }
 
 /** Refuses names that change the prototype of all objects, as other bodies do anyway. @throws Failure invalid */

@@ -59,8 +59,8 @@ class Names {
   private readonly lately = new RecentMap<string, readonly RecordRef[]>(KEPT_MIN, ({ length }) => length)
 
   /** False for a deleted record. A deletion under way is awaited: the record may stay. */
-  begin(key: string): boolean | Promise<boolean> {
-    if (this.deletions.isBusy(key)) return this.deletions.idle(key).then(() => this.begin(key))
+  async begin(key: string): Promise<boolean> {
+    while (this.deletions.isBusy(key)) await this.deletions.idle(key)
     if (this.deleted.get(key) === true) return false
     this.writes.begin(key)
     return true
@@ -119,19 +119,15 @@ export class Naming {
     const begun = new Set<string>()
     const nameIn: NameIn = async (values, before) => {
       const fields = this.newlyNamed(values, before)
-      const named = [...fields.keys()]
-      if (named.every((key) => begun.has(key))) return
+      if ([...fields.keys()].every((key) => begun.has(key))) return
       // All in one order, also where a write is decided again: two that wait for each other's names would deadlock.
-      const keys = begun.size === 0 ? named.sort() : [...new Set([...begun, ...named])].sort()
+      const keys = [...new Set([...begun, ...fields.keys()])].sort()
       for (const key of begun) names.end(key, undefined)
       begun.clear()
       for (const key of keys) {
         const reference = fields.get(key)
-        const begins = names.begin(key)
         const isThere =
-          begins === true ||
-          (await begins) ||
-          (reference !== undefined && (await this.beginRestored(key, reference.target)))
+          (await names.begin(key)) || (reference !== undefined && (await this.beginRestored(key, reference.target)))
         if (isThere) begun.add(key)
         else if (reference !== undefined)
           throw invalid(this.declaration.body?.paths?.[reference.field] ?? `/${reference.field}`, NAMES_NOTHING)

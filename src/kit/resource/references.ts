@@ -67,15 +67,15 @@ export const heldBy = ({ field, namesWhile = {} }: Reference, values: { [field: 
  * Checks that each newly named record exists and that the caller sees it. The service itself has checked its writes.
  * @throws Failure invalid with the path.
  */
-export const assertReferences = (
+export const assertReferences = async (
   declaration: ResourceDeclaration,
   { tables, resources }: Pick<ResourceServices, 'tables' | 'resources'>,
   caller: UserCaller | undefined,
   organizationId: string,
   values: JsonObject,
   before: JsonObject | undefined,
-): Promise<unknown> | undefined => {
-  if (caller === undefined) return undefined
+): Promise<void> => {
+  if (caller === undefined) return
   const checks = referencesOf(declaration).flatMap(({ field, target }) => {
     const declared = resources.declarationOf(target)
     const known = namedIn(before ?? {}, field)
@@ -88,7 +88,7 @@ export const assertReferences = (
       })
     })
   })
-  return checks.length <= 1 ? checks[0] : allEnded(checks)
+  await allEnded(checks)
 }
 
 /** Callers limited to hubs may only write records in one of them. @throws Failure invalid */

@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { joined, type Json, type JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { rowOf, rowParts, type ResourceData } from '../commands/declared-event.ts'
-import { handleCommand, stateBy, type Handled, type Prepare, type TakeValues } from '../commands/handle-command.ts'
+import { handleCommand, stateBy, type Handled, type Prepare } from '../commands/handle-command.ts'
 import { loadState } from '../commands/load-state.ts'
 import { allWrote } from '../commands/wrote.ts'
 import { type TakePlace, withinQuotas } from '../quotas/quotas.ts'
@@ -90,8 +90,7 @@ export class ResourceWriter implements ResourceWrites {
     }
     const { wrote, ...made } = await this.handle(origin, id, prepare, isDrawn)
     if (wrote === undefined) await assertSeen(this.declaration, this.services, origin, { id, ...made })
-    const told = once && toldOf(once, await this.present(origin, id, made.state))
-    return { row: await this.rowOf(id, made), wrote, ...told }
+    return { row: await this.rowOf(id, made), wrote, ...toldOf(once, await this.present(origin, id, made.state)) }
   }
 
   /** The record that the same request made under that id before, by a process. */
@@ -232,13 +231,19 @@ export class ResourceWriter implements ResourceWrites {
     const take = this.claims.takerFor(organizationId, id, context)
     const write = (nameIn: NameIn, place: TakePlace) => {
       const decide: Prepare<ResourceState, ResourceCommand> = (state, version) => prepare(state, version, place)
-      const takeValues: TakeValues<ResourceState> = async (after, before, at) => {
-        if (after.status !== 'live') return
-        const values = before.status === 'live' ? before.values : undefined
-        await nameIn(after.values, values)
-        await take(after.values, values, at)
-      }
-      return handleCommand(this.services.log, this.stream(id), this.decider, decide, context, takeValues)
+      return handleCommand(
+        this.services.log,
+        this.stream(id),
+        this.decider,
+        decide,
+        context,
+        async (after, before, at) => {
+          if (after.status !== 'live') return
+          const values = before.status === 'live' ? before.values : undefined
+          await nameIn(after.values, values)
+          await take(after.values, values, at)
+        },
+      )
     }
     return withinQuotas(this.services.quotas, organizationId, (place) =>
       this.naming.write(id, (nameIn) => write(nameIn, place)),
@@ -250,28 +255,29 @@ export class ResourceWriter implements ResourceWrites {
     return ids.isRepeat === true ? (await this.load(id)).state : written
   }
 
-  private kept(
+  private async kept(
     { caller, organizationId, now }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
-  ): JsonObject | Promise<JsonObject> {
+  ): Promise<JsonObject> {
     const write = { services: this.services, caller, organizationId, id, now, values, before }
-    return this.declaration.rules?.keep?.(write) ?? values
+    return (await this.declaration.rules?.keep?.(write)) ?? values
   }
 
-  private assertAllowed(
+  private async assertAllowed(
     { caller, organizationId, now }: WriteOrigin,
     id: string,
     values: JsonObject,
     before: JsonObject | undefined,
-  ): Promise<unknown> | undefined {
+  ): Promise<void> {
     const { rules, fields, hubField } = this.declaration
     if (hubField !== undefined && caller !== undefined && Object.hasOwn(fields, hubField))
       assertHubs(caller, values, hubField)
-    const references = assertReferences(this.declaration, this.services, caller, organizationId, values, before)
-    const checked = rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before })
-    return checked === undefined ? references : allEnded([references, checked])
+    await allEnded([
+      assertReferences(this.declaration, this.services, caller, organizationId, values, before),
+      rules?.checks?.({ services: this.services, caller, organizationId, id, now, values, before }),
+    ])
   }
 
   private data({ organizationId, now }: WriteOrigin, values: JsonObject, before?: ResourceState): ResourceData {

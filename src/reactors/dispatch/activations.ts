@@ -13,7 +13,7 @@ const LISTED_MS = 10_000
 /** Whether the table has, within the time, all events of automations up to a position. @throws Failure engine_down */
 export type AutomationsListed = (position: number, timeoutMs: number) => Promise<boolean>
 
-const isOfAutomation = ({ stream }: RecordedEvent): boolean =>
+export const isOfAutomation = ({ stream }: RecordedEvent): boolean =>
   AUTOMATION_PREFIXES.some((prefix) => stream.startsWith(prefix))
 
 /** Whether an automation may count from this event on. */

@@ -3,10 +3,10 @@ import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { FollowerServices } from '../../kit/consumers/follower.ts'
 import { partitionOf } from '../../features/locations/events.ts'
 import { AUTOMATION_PREFIXES } from '../../features/automations/events.ts'
-import { assertAutomationsListed, type AutomationsListed } from './activations.ts'
+import { assertAutomationsListed, type AutomationsListed, isOfAutomation } from './activations.ts'
 import { HearFacts } from './hear-facts.ts'
 import type { OwnedPartition } from './partition.ts'
-import { EVENTS_OF, SUBJECT_PREFIXES } from './subject-event.ts'
+import { SUBJECT_PREFIXES } from './subject-event.ts'
 
 export interface HearSubjectsOptions extends FollowerServices {
   partitions: number
@@ -37,8 +37,7 @@ export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
     apply: async (events, hearing) => {
       const byPartition = new Map<number, RecordedEvent[]>()
       for (const event of events) {
-        // Neither events of automations nor the claims on unique values among those of records.
-        if (EVENTS_OF[event.type] === undefined) continue
+        if (isOfAutomation(event)) continue
         const partition = partitionOf(idOfStream(event.stream), options.partitions)
         const some = byPartition.get(partition)
         if (some === undefined) byPartition.set(partition, [event])

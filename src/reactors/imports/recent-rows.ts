@@ -6,9 +6,9 @@ const KEPT_MS = 1_000
 
 /** Tables that read each row by id once a second: all rows of a file name the same type, flow, hub or team. */
 export const recentRows = (tables: TableStore, clock: Clock): TableStore => {
-  let kept = new Map<string, Promise<Row | undefined>>()
+  let kept = new Map<string, Row>()
   let keptSince = clock.monotonic()
-  const get = (table: string, scope: string, id: string): Promise<Row | undefined> => {
+  const get = async (table: string, scope: string, id: string): Promise<Row | undefined> => {
     if (clock.monotonic() - keptSince > KEPT_MS) {
       kept = new Map()
       keptSince = clock.monotonic()
@@ -17,11 +17,9 @@ export const recentRows = (tables: TableStore, clock: Clock): TableStore => {
     const known = kept.get(key)
     if (known !== undefined) return known
     const into = kept
-    const forget = (): boolean => into.delete(key)
-    const asked = tables.get(table, scope, id)
-    into.set(key, asked)
-    asked.then((row) => row ?? forget(), forget)
-    return asked
+    const row = await tables.get(table, scope, id)
+    if (row !== undefined) into.set(key, row)
+    return row
   }
   return tablesWith(tables, { get: get as TableStore['get'] })
 }

@@ -134,7 +134,7 @@ export class RowImport {
     return { changed, places }
   }
 
-  private one(origin: WriteOrigin, row: number, values: JsonObject): Promise<RowWritten> {
+  private async one(origin: WriteOrigin, row: number, values: JsonObject): Promise<RowWritten> {
     const { id, asked, attempt } = this.run
     const { metadata } = this
     let drawn = 0
@@ -145,13 +145,13 @@ export class RowImport {
       metadata,
     }
     const madeAs = madeId(id, asked.at, row)
-    const writing = this.writer.write(own, row, madeAs, values)
-    if (!asked.dryRun) return writing
-    return writing.catch((error: unknown) => {
+    try {
+      return await this.writer.write(own, row, madeAs, values)
+    } catch (error) {
       if (!(error instanceof WouldWrite)) throw error
       this.assertNotTaken(values)
       return { row: { _id: madeAs }, isNew: true }
-    })
+    }
   }
 
   /** Rows of a dry run leave nothing for the next row to conflict with. */

@@ -40,7 +40,6 @@ const recordRows = async (services: ResourceServices, asked: ImportRequested): P
   const typeNow = (): Promise<DataTypeRow> =>
     assertExists<DataTypeRow>(services.tables, DATA_TYPES, organizationId, dataTypeId, '/dataTypeId')
   const type = await typeNow()
-  const namesRecords = type.fields.some((field) => field.type === 'reference')
   let indexed: IndexedKeys = new Map()
   return {
     keysOf: (values) => [values[type.primaryKey]],
@@ -54,7 +53,7 @@ const recordRows = async (services: ResourceServices, asked: ImportRequested): P
       indexed = await writer.keys.indexed(organizationId, type, keys)
     },
     write: async (origin, _row, id, said) => {
-      const values = namesRecords ? await withReferences(services, writer, type, said) : said
+      const values = await withReferences(services, writer, type, said)
       if (mode === 'upsert') return upsertRecord(services, writer, type, origin, { values }, id, indexed)
       const key = uniqueKey(values[type.primaryKey] ?? '')
       const asked = indexed.has(key) && indexed.get(key) === undefined ? type.primaryKey : undefined
