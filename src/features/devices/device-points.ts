@@ -1,6 +1,7 @@
 import type { Heard } from '../../devices/point.ts'
 import type { Caller, IngestKeyCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { isMendable, type PointTaker, type Rejected } from '../locations/ingest/views.ts'
 
 /** Counts final refusals, to explain why a device is not seen. */
@@ -17,6 +18,7 @@ export interface DevicePointsOptions {
 }
 
 const POINTS_AT_ONCE = 10_000
+const SENDERS_AT_ONCE = 16
 /** First a tracker has to be created, or a limit raised. */
 const MEND_AFTER_SECONDS = 60
 
@@ -35,7 +37,7 @@ export class DevicePoints {
   async takeAll(caller: Caller, heard: readonly Heard[]): Promise<void> {
     // A tracker's own key determines the tracker: its points stay together, whatever names they come under.
     if (caller.kind !== 'ingestKey') return this.take(caller, { points: heard.flatMap(({ points }) => points) })
-    await Promise.all(heard.map((one) => this.take(caller, one)))
+    await severalAtOnce(heard, SENDERS_AT_ONCE, (one) => this.take(caller, one))
   }
 
   /** @throws Failure with status 503 or 429: everything has to be sent again */
