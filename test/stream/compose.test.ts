@@ -156,6 +156,7 @@ test('the service starts with exactly the environment of docker-compose.yml on t
   const temporary = mkdtempSync(join(tmpdir(), 'waymark-'))
   t.teardown(() => rmSync(temporary, { recursive: true, force: true }))
   for (const path of [data, temporary]) chmodSync(path, 0o777)
+  chmodSync(folder, 0o711) // the other user has to get through it
   const own = { WAYMARK_HOST: '127.0.0.1', WAYMARK_PORT: '0', WAYMARK_DATA: data }
   const ofCompose = Object.fromEntries(
     Object.entries<string>(services.waymark.environment).map(([name, value]) => {
