@@ -86,6 +86,7 @@ test('a keyring that cannot be written says so and stays as it is', async (t) =>
   if (waymark(['help'], user).code !== 0)
     return void t.pass('as another user', { skip: 'another user cannot run the command here' })
   const data = folderOf(t)
+  chmodSync(data, 0o755) // the other user has to get into it
   const made = join(data, 'made')
   mkdirSync(made)
   const service = await startService(made)
