@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, opendirSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
@@ -7,7 +7,8 @@ import { dirname } from 'node:path'
  * @throws Error of the system for what is no folder, or cannot be made or read
  */
 export const makeFolder = (path: string, mode?: number): void => {
-  if (existsSync(path)) return void readdirSync(path)
+  // Opened, not listed: a folder of mails may hold any number.
+  if (existsSync(path)) return opendirSync(path).closeSync()
   makeFolder(dirname(path), mode)
   try {
     mkdirSync(path, { mode })

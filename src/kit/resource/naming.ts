@@ -93,8 +93,9 @@ class Names {
 const ofLogs = new WeakMap<object, Names>()
 
 const namesOf = (log: EventLog): Names => {
-  const names = ofLogs.get(baseOf(log)) ?? new Names()
-  ofLogs.set(baseOf(log), names)
+  const base = baseOf(log)
+  const names = ofLogs.get(base) ?? new Names()
+  ofLogs.set(base, names)
   return names
 }
 
