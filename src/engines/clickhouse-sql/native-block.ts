@@ -1,3 +1,5 @@
+import { readUuid as readInOrder, writeUuid as writeInOrder } from '../../kernel/uuid-bytes.ts'
+
 /**
  * Blocks in ClickHouse's Native format, made of typed arrays: per column its name, its type and its values one after the
  * other, little-endian. https://clickhouse.com/docs/interfaces/formats/Native
@@ -56,37 +58,23 @@ export const concat = (parts: readonly Uint8Array[]): Uint8Array => {
  * @throws Error when the text is no UUID.
  */
 export const writeUuid = (id: string, target: Uint8Array, at: number): void => {
-  if (id.length !== 36) throw new Error(`no UUID: ${id}`)
-  let digit = 0
-  for (let byte = 0; byte < 16; byte++) {
-    if (DASH_BEFORE[byte] === 1 && id.charCodeAt(digit++) !== 45) throw new Error(`no UUID: ${id}`)
-    const high = HEX[id.charCodeAt(digit++) & 127]
-    const low = HEX[id.charCodeAt(digit++) & 127]
-    if (high > 15 || low > 15) throw new Error(`no UUID: ${id}`)
-    target[at + (byte < 8 ? 7 - byte : 23 - byte)] = (high << 4) | low
-  }
+  writeInOrder(id, turned, 0)
+  for (let byte = 0; byte < 16; byte++) target[at + TURNED[byte]] = turned[byte]
 }
 
 export const readUuid = (source: Uint8Array, at: number): string => {
-  let id = ''
-  for (let byte = 0; byte < 16; byte++) {
-    if (DASH_BEFORE[byte] === 1) id += '-'
-    id += BYTE_HEX[source[at + (byte < 8 ? 7 - byte : 23 - byte)]]
-  }
-  return id
+  for (let byte = 0; byte < 16; byte++) turned[byte] = source[at + TURNED[byte]]
+  return readInOrder(turned, 0)
 }
+
+const turned = new Uint8Array(16)
+/** Where each byte of a UUID lies. */
+const TURNED = [7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8]
 
 /** Bytes of one UTF-16 unit. */
 const UTF8_BYTES_MAX = 3
 /** Bytes of a length as LEB128. */
 const LENGTH_BYTES_MAX = 5
-const DASH_BEFORE = Uint8Array.from({ length: 16 }, (_, byte) => ([4, 6, 8, 10].includes(byte) ? 1 : 0))
-const BYTE_HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
-const HEX = new Uint8Array(128).fill(255)
-for (const [value, digit] of [...'0123456789abcdef'].entries()) {
-  HEX[digit.charCodeAt(0)] = value
-  HEX[digit.toUpperCase().charCodeAt(0)] = value
-}
 
 const valueBytes = (values: NativeColumn['values']): Uint8Array => {
   if (ArrayBuffer.isView(values)) return new Uint8Array(values.buffer, values.byteOffset, values.byteLength)

@@ -1,3 +1,4 @@
+import { readUuid, writeUuid } from '../../kernel/uuid-bytes.ts'
 import type { EventMetadata, NewEvent, RecordedEvent } from '../../kernel/event.ts'
 
 /*
@@ -18,7 +19,7 @@ export interface PreparedEvent {
 
 /** @throws Error when id or type are empty or longer than 255 bytes. */
 export const prepareEvent = (event: NewEvent): PreparedEvent => {
-  const isUuid = isPlainUuid(event.id)
+  const isUuid = PLAIN_UUID.test(event.id)
   const type = typeBytes(event.type)
   const { metadata, metadataBytes } = metadataText(event.metadata)
   const idBytes = isUuid ? 16 : 1 + short('id', Buffer.from(event.id)).length
@@ -72,7 +73,8 @@ export const writeFrame = (
   target.writeUIntBE(position, start + 1, 6)
   target.writeUIntBE(loggedAt, start + 7, 6)
   let at = start + 13
-  at = isUuid ? writeUuid(target, at, event.id) : writeShort(target, at, Buffer.from(event.id))
+  if (isUuid) writeUuid(event.id, target, at)
+  at = isUuid ? at + 16 : writeShort(target, at, Buffer.from(event.id))
   at = writeShort(target, at, type)
   target.writeUInt32BE(metadataBytes, at)
   at += 4
@@ -87,31 +89,8 @@ const writeShort = (target: Buffer, at: number, bytes: Buffer): number => {
   return at + 1 + bytes.length
 }
 
-/** Value of each hexadecimal digit in lower case, 255 for any other character. */
-const DIGITS = new Uint8Array(256).fill(255)
-for (let digit = 0; digit < 16; digit += 1) DIGITS['0123456789abcdef'.charCodeAt(digit)] = digit
-
-const isDashAt = (at: number): boolean => at === 8 || at === 13 || at === 18 || at === 23
-
-/** Whether the id is a UUID in its usual form, which 16 bytes can hold. */
-const isPlainUuid = (id: string): boolean => {
-  if (id.length !== 36) return false
-  for (let at = 0; at < 36; at += 1) {
-    const code = id.charCodeAt(at)
-    if (isDashAt(at) ? code !== 45 : code > 255 || DIGITS[code] === 255) return false
-  }
-  return true
-}
-
-const writeUuid = (target: Buffer, start: number, id: string): number => {
-  let at = start
-  for (let from = 0; from < 36; from += 2) {
-    if (isDashAt(from)) from += 1
-    target[at] = ((DIGITS[id.charCodeAt(from)] as number) << 4) | (DIGITS[id.charCodeAt(from + 1)] as number)
-    at += 1
-  }
-  return at
-}
+/** The usual form of a UUID, which 16 bytes can hold. */
+const PLAIN_UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** The event in a frame; its data is a view into the frame. */
 export const readFrame = (frame: Buffer, stream: string, revision: number): RecordedEvent => {
@@ -178,6 +157,5 @@ export const idOfFrame = (frame: Buffer): string => {
 
 const idOf = (frame: Buffer, flags: number, start: number, end: number): string => {
   if ((flags & IS_UUID) === 0) return frame.toString('utf8', start, end)
-  const hex = frame.toString('hex', start, end)
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+  return readUuid(frame, start)
 }

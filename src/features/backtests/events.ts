@@ -1,3 +1,4 @@
+import { readUuid, writeUuid } from '../../kernel/uuid-bytes.ts'
 import type { JobAsked } from '../../kit/jobs/job.ts'
 import type { GroupRules } from '../geofences/events.ts'
 
@@ -48,10 +49,13 @@ export interface BacktestPage {
 export const resultStream = (backtestId: string): string => `backtestResult-${backtestId}`
 
 /** Packs each UUID into 22 characters: ten thousand fit into one event. */
-export const packIds = (ids: readonly string[]): string =>
-  Buffer.from(ids.join('').replaceAll('-', ''), 'hex').toString('base64url')
+export const packIds = (ids: readonly string[]): string => {
+  const bytes = Buffer.alloc(16 * ids.length)
+  for (const [i, id] of ids.entries()) writeUuid(id, bytes, 16 * i)
+  return bytes.toString('base64url')
+}
 
-export const unpackIds = (packed: string): string[] =>
-  (Buffer.from(packed, 'base64url').toString('hex').match(/.{32}/g) ?? []).map((hex) =>
-    hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
-  )
+export const unpackIds = (packed: string): string[] => {
+  const bytes = Buffer.from(packed, 'base64url')
+  return Array.from({ length: bytes.length / 16 }, (_, i) => readUuid(bytes, 16 * i))
+}

@@ -9,7 +9,7 @@ import {
   type PointBatch,
 } from './events.ts'
 import { checksum, HEADER_BYTES, layoutOf, OPTIONAL, type Layout } from './point-batch-layout.ts'
-import { readUuid, writeUuid } from './uuid-bytes.ts'
+import { readUuid, writeUuid } from '../../kernel/uuid-bytes.ts'
 
 /**
  * The bytes of `pointsRecorded.v1`, little-endian: a header of 48 bytes, then columns, widest first, each absent where no

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Keyring } from '../../kit/keys/keyring.ts'
-import { readUuid, writeUuid } from './uuid-bytes.ts'
+import { readUuid, writeUuid } from '../../kernel/uuid-bytes.ts'
 
 const START_AT = 16
 const SIGN_AT = 22

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { invalid } from '../../../kernel/errors.ts'
+import { readUuid, writeUuid } from '../../../kernel/uuid-bytes.ts'
 import { formatTime } from '../../../kit/http/request-context.ts'
 import type { Keyring } from '../../../kit/keys/keyring.ts'
 import type { LinkIssued, LinkKind } from '../events.ts'
@@ -51,22 +52,21 @@ const ID_BYTES = 16
 const SECRET_BYTES = 24
 
 /** Token of a link: identity id, link id, and a secret that only the keyring can derive from both. */
-export const linkToken = (keyring: Keyring, identityId: string, linkId: string): string =>
-  Buffer.concat([bytesOf(identityId), bytesOf(linkId), secretOf(keyring, identityId, linkId)]).toString('base64url')
+export const linkToken = (keyring: Keyring, identityId: string, linkId: string): string => {
+  const ids = Buffer.alloc(2 * ID_BYTES)
+  writeUuid(identityId, ids, 0)
+  writeUuid(linkId, ids, ID_BYTES)
+  return Buffer.concat([ids, secretOf(keyring, identityId, linkId)]).toString('base64url')
+}
 
 /** Link of a token; undefined if this keyring did not issue it. */
 export const readLinkToken = (keyring: Keyring, token: string): { identityId: string; linkId: string } | undefined => {
   const bytes = Buffer.from(token, 'base64url')
   if (bytes.length !== 2 * ID_BYTES + SECRET_BYTES || bytes.toString('base64url') !== token) return undefined
-  const [identityId, linkId] = [idOf(bytes.subarray(0, ID_BYTES)), idOf(bytes.subarray(ID_BYTES, 2 * ID_BYTES))]
+  const [identityId, linkId] = [readUuid(bytes, 0), readUuid(bytes, ID_BYTES)]
   const isOurs = timingSafeEqual(bytes.subarray(2 * ID_BYTES), secretOf(keyring, identityId, linkId))
   return isOurs ? { identityId, linkId } : undefined
 }
 
 const secretOf = (keyring: Keyring, identityId: string, linkId: string): Buffer =>
   keyring.hmac(PURPOSE, `${identityId}|${linkId}`).subarray(0, SECRET_BYTES)
-
-const bytesOf = (uuid: string): Buffer => Buffer.from(uuid.replaceAll('-', ''), 'hex')
-
-const idOf = (bytes: Buffer): string =>
-  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

@@ -10,7 +10,7 @@ import {
   TRIP_START,
 } from '../events.ts'
 import type { TrackerName } from '../../trackers/views.ts'
-import { writeUuid } from '../uuid-bytes.ts'
+import { writeUuid } from '../../../kernel/uuid-bytes.ts'
 
 const COLUMNS = HAS_ACCURACY | HAS_ALTITUDE | HAS_SPEED | HAS_HEADING | HAS_BATTERY | HAS_ATTRIBUTES
 

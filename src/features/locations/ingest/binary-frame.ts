@@ -1,6 +1,6 @@
 import { HAS_ACCURACY, HAS_ALTITUDE, HAS_ATTRIBUTES, HAS_BATTERY, HAS_HEADING, HAS_SPEED } from '../events.ts'
 import type { TrackerName } from '../../trackers/views.ts'
-import { readUuid } from '../uuid-bytes.ts'
+import { readUuid } from '../../../kernel/uuid-bytes.ts'
 
 /** "WP", version 1, as the first four bytes. The layout is in docs/binary-frame.md. */
 export const BINARY_MAGIC = 0x0001_5057
