@@ -117,6 +117,13 @@ export class LatestPartition {
     this.changed.push(slot)
   }
 
+  /** Sorts so many slots by their trackers' ids, from a place on. */
+  sortById(slots: number[], from: number, count: number): void {
+    const ids = slots.slice(from, from + count).map((slot) => ({ slot, id: this.trackers.idOf(slot) }))
+    ids.sort((a, b) => (a.id < b.id ? -1 : 1))
+    for (const [i, { slot }] of ids.entries()) slots[from + i] = slot
+  }
+
   /** The present row: a copy, for the one on its way to the table must not change. */
   rowChangeOf(slot: number): RowChange {
     const organizationId = this.organizationOf(slot)

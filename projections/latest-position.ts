@@ -28,6 +28,8 @@ export interface LatestPositionsOptions {
 
 /** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
+/** Rows in order of their ids: those of a commit, and those of other partitions beside it, share pages of a sorted store. */
+const ROWS_SORTED = 20 * ROWS_PER_COMMIT
 /** Partitions that commit beside each other: the answer to a commit waits for a turn of the event loop, long on a busy one. */
 const COMMITS_AT_ONCE = 16
 
@@ -216,6 +218,7 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
       do {
         const pause = breathe()
         if (pause !== undefined) await pause
+        if (stored % ROWS_SORTED === 0) state.sortById(changed, stored, ROWS_SORTED)
         const slots = changed.slice(stored, stored + ROWS_PER_COMMIT)
         const rows = slots.map((slot) => state.rowChangeOf(slot))
         const isLast = stored + slots.length === changed.length

@@ -400,6 +400,34 @@ test('partitions commit beside each other: the answer to each waits for a turn o
   t.equal(committing, 2 * PARTITIONS)
 })
 
+test('rows are committed in the order of their ids, so that those of a commit lie beside each other', async (t) => {
+  const { tables, clock } = await open(t)
+  const stored: string[][] = []
+  const watched = Object.assign(Object.create(tables), {
+    commit: (...args: Parameters<typeof tables.commit>) => {
+      stored.push(args[0].flatMap(({ table, id }) => (table === LATEST_POSITIONS.name ? [id] : [])))
+      return tables.commit(...args)
+    },
+  }) as typeof tables
+  const onFailure = (error: unknown): void => void t.fail(String(error))
+  const latest = new LatestPositions({ tables: watched, clock, partitions: PARTITIONS, onFailure })
+  await latest.load(0)
+  const ids = Array.from({ length: 1_100 }, (_, i) => idFrom('tracker', `in order ${i}`))
+  const points = ids.map((trackerId) => ({
+    organizationId: ORG,
+    trackerId,
+    recordedAt: 1,
+    latE7: 1,
+    lngE7: 0,
+    flags: 0,
+  }))
+  await latest.handle({ kind: 'points', partition: 0, revision: 0, position: 0, batch: batchOf(points) }, 0)
+  await latest.flush()
+  const commits = stored.filter((rows) => rows.length > 0)
+  t.ok(commits.length > 1, `${commits.length} commits`)
+  t.same(commits.flat(), [...ids].sort())
+})
+
 test('rows are committed about once a second with the checkpoint; a new process begins there and sees the same', async (t) => {
   const { send, clock, tables, latest, log, feed } = await open(t)
   for (let i = 0; i < 50; i++)
