@@ -21,6 +21,17 @@ export interface StreamProtocol {
   readDatagram?(datagram: Buffer, now: number): Said[]
 }
 
+/** What a datagram says; what stands before other bytes is said all the same. @throws NotThisProtocol if nothing does */
+export const datagramSaid = (stream: DeviceStream, datagram: Buffer, now: number): Said[] => {
+  const said: Said[] = []
+  try {
+    return stream.push(datagram, now, said)
+  } catch (error) {
+    if (!(error instanceof NotThisProtocol) || said.length === 0) throw error
+    return said
+  }
+}
+
 /** Protocols of hardware, by the name that `--devices` takes. */
 export const DEVICE_PROTOCOLS = ['teltonika', 'gt06', 'h02', 'queclink', 'tk103'] as const
 export type DeviceProtocol = (typeof DEVICE_PROTOCOLS)[number]

@@ -1,5 +1,5 @@
 import { ByteQueue } from './byte-queue.ts'
-import { type DeviceStream, NotThisProtocol, type Said, type StreamProtocol } from './stream.ts'
+import { datagramSaid, type DeviceStream, NotThisProtocol, type Said, type StreamProtocol } from './stream.ts'
 
 const MESSAGE_BYTES_MAX = 4096
 /** Noise between two messages beyond which a port receives another protocol. */
@@ -57,5 +57,5 @@ class TextStream implements DeviceStream {
 
 export const textProtocol = (form: TextForm): StreamProtocol => ({
   open: () => new TextStream(form),
-  readDatagram: (datagram, now) => new TextStream(form).push(datagram, now),
+  readDatagram: (datagram, now) => datagramSaid(new TextStream(form), datagram, now),
 })

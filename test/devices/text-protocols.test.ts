@@ -129,3 +129,17 @@ test('line ends between messages are no noise, however many', async (t) => {
     for (let i = 0; i < 5_000; i++) stream.push(Buffer.from('(nobody)'), NOW)
   }, /another protocol/)
 })
+
+test('what a datagram says before noise is heard, however long the noise', async (t) => {
+  const messages: [StreamProtocol, string][] = [
+    [h02, '*HQ,135790246811220,HTBT,100#'],
+    [queclink, '+ACK:GTHBD,1A0401,135790246811220,,20100214093254,11F0$'],
+    [tk103, '(087073005534BP00HSO)'],
+  ]
+  const noise = 'x'.repeat(5_000)
+  for (const [protocol, message] of messages) {
+    const read = (text: string) => protocol.readDatagram?.(Buffer.from(text, 'latin1'), NOW)
+    t.equal(read(message + message + noise)?.length, 2, message)
+    t.throws(() => read(noise), /this is /)
+  }
+})

@@ -1,5 +1,5 @@
 import { ByteQueue } from '../byte-queue.ts'
-import { type DeviceStream, NotThisProtocol, type Said, type StreamProtocol } from '../stream.ts'
+import { datagramSaid, type DeviceStream, NotThisProtocol, type Said, type StreamProtocol } from '../stream.ts'
 import { readBinary } from './binary.ts'
 import { readSentence } from './sentence.ts'
 
@@ -68,5 +68,5 @@ class H02Stream implements DeviceStream {
 
 export const h02: StreamProtocol = {
   open: () => new H02Stream(),
-  readDatagram: (datagram, now) => new H02Stream().push(datagram, now),
+  readDatagram: (datagram, now) => datagramSaid(new H02Stream(), datagram, now),
 }
