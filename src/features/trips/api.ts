@@ -36,6 +36,8 @@ export interface TripServices {
   tripId(trackerId: string, startedAt: number): string
   /** Metres so far of running trips, in their order; undefined if not known yet. */
   runningMeters(trips: readonly TripRow[]): Promise<(number | undefined)[]>
+  /** Resolves when the history has the points of a tracker that were logged before the call, or after a while. */
+  pointsListed(trackerId: string): Promise<unknown>
   /** The text of a JSON array of the tracker's points between two times, oldest first. */
   readTrack(
     organizationId: string,
@@ -160,6 +162,8 @@ const trackingRoute = (services: TripServices): Route =>
         if (!(await services.ownsTracker(organizationId, trackerId))) throw new Failure('not_found')
         return { body: { data: { trip: null, points: [] } } }
       }
+      // The trip may come into the history before its last points.
+      if (row.finishedAt !== null) await services.pointsListed(trackerId)
       const points = await services.readTrack(
         organizationId,
         trackerId,

@@ -1,4 +1,4 @@
-import { listedDecisions } from '../../../projections/listed-rows.ts'
+import { listedDecisions, pointsListed } from '../../../projections/listed-rows.ts'
 import type { Feature } from '../../feature.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import { ownShares } from '../../kit/http/own-share.ts'
@@ -35,6 +35,7 @@ export const trips: Feature = {
       readTripToken: (token) => readTripToken(keyring, token),
       tripId,
       runningMeters: (running) => readRunningMeters(tables, partitions, running),
+      pointsListed: pointsListed(services),
       readTrack: (organizationId, trackerId, from, to, signal) =>
         readTrack(history, { organizationId, trackerIds: 'all' }, trackerId, from, to, signal),
     })

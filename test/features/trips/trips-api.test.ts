@@ -59,6 +59,7 @@ const open = async (t: Test) => {
   const [userId, vehicleId] = [randomUUID(), randomUUID()]
   let visible: 'all' | string[] = 'all'
   let isBehind = false
+  const listed = new Set<string>()
   const lagging = {
     rows: async <R extends object>(...asked: [string, HistoryParameters?]) =>
       isBehind ? [] : history.rows<R>(...asked),
@@ -80,8 +81,9 @@ const open = async (t: Test) => {
     runningMeters: async (trips) => trips.map(() => 77),
     readTrack: async (_organizationId, trackerId, from, to) =>
       (async function* () {
-        yield new TextEncoder().encode(JSON.stringify([{ trackerId, from, to }]))
+        yield new TextEncoder().encode(JSON.stringify([{ trackerId, from, to, isWhole: listed.has(trackerId) }]))
       })(),
+    pointsListed: async (trackerId) => listed.add(trackerId),
   })
   const call = routeCaller({ routes })
   const limit = (ids: string[]): void => void (visible = ids)
@@ -179,7 +181,7 @@ test('a tracking token shows its trip and points, and nothing until the trip is 
     status: true,
     data: {
       trip: { state: 'finished', trackerId: mine },
-      points: [{ from: now - 3 * HOUR_MS, to: now - 2 * HOUR_MS }],
+      points: [{ from: now - 3 * HOUR_MS, to: now - 2 * HOUR_MS, isWhole: true }],
     },
   })
   t.strictSame(await read(tripToken(services.keyring, mine, now)), { data: { trip: null, points: [] } })
