@@ -4,7 +4,6 @@ import {
   closeSync,
   constants,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readlinkSync,
@@ -13,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolder } from './make-folder.ts'
 
 /** A folder of data that this process alone may write to until it releases it or ends. */
 export interface DataFolder {
@@ -38,7 +38,7 @@ const LOCK_FILE = 'owner.lock'
  * @throws Error that names the folder and the process that has it.
  */
 export const lockDataFolder = (path: string): DataFolder => {
-  mkdirSync(path, { recursive: true })
+  makeFolder(path)
   const lock = join(path, LOCK_FILE)
   const token = randomBytes(8).toString('hex')
   const mine = join(path, `${LOCK_FILE}.${token}`)

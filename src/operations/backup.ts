@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, readdirSync } from 'node:fs'
 import { copyFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -117,7 +117,7 @@ const storeFile = async (files: FileStore, key: string, folder: string): Promise
   const found = await files.get(key)
   if (found === undefined) return false // deleted meanwhile
   const path = join(folder, 'files', key)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(path), 0o700)
   await pipeline(Readable.from(found.stream, { objectMode: false }), createWriteStream(path, { mode: 0o600 }))
   return true
 }

@@ -1,4 +1,4 @@
-import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createReadStream, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { chmod, copyFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 import { createGunzip } from 'node:zlib'
@@ -6,6 +6,7 @@ import { assertSchema, openSchema } from '../../engines/clickhouse-sql/history-s
 import { nativeBlocks, rowsOfBlock } from '../../engines/clickhouse-sql/native-reader.ts'
 import { lockDataFolder } from '../../engines/data-folder.ts'
 import { closeDataFolder } from '../../engines/file-modes.ts'
+import { makeFolder } from '../../engines/make-folder.ts'
 import { makeDataFolder, openHistory, RESTORING } from '../../open-engines.ts'
 import { BACKUP_FORMAT, type BackupManifest, entryOf, MANIFEST } from '../../operations/backup.ts'
 import { urlsOf } from './installation.ts'
@@ -56,7 +57,7 @@ export const restore = async (folder: string, dataPath: string): Promise<BackupM
     const isRow = new Set(manifest.parts.map(({ path }) => path))
     for (const { path } of manifest.entries) {
       if (isRow.has(path)) continue
-      mkdirSync(dirname(join(dataPath, path)), { recursive: true, mode: 0o700 })
+      makeFolder(dirname(join(dataPath, path)), 0o700)
       await copyFile(join(folder, path), join(dataPath, path))
       await chmod(join(dataPath, path), 0o600)
     }

@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Session } from 'chdb'
+import { makeFolder } from '../make-folder.ts'
 import { quoteString } from './parameters.ts'
 import { counted, endCall, ending, heldOpen } from './native-calls.ts'
 import { CREDIT, type Reply, type Request, type WorkerData } from './protocol.ts'
@@ -40,7 +41,7 @@ const turns = new ThreadTurns(READERS, () => performance.now())
 let writes: Promise<void> = Promise.resolve()
 let kills: Promise<unknown> = Promise.resolve()
 
-mkdirSync(scratchPath, { recursive: true })
+makeFolder(scratchPath)
 for (const name of readdirSync(scratchPath)) if (/^insert-/.test(name)) rmSync(join(scratchPath, name), { force: true })
 const openSession = (): Session => new Session(path, { connectionArgs: engineArguments })
 const writer = openSession()

@@ -4,6 +4,7 @@ import { mkdir, open, opendir, rename, rm, stat, unlink, type FileHandle } from 
 import { dirname, join, relative, sep } from 'node:path'
 import { Failure } from '../../kernel/errors.ts'
 import { assertKey, fileTooLarge, type FileStore, type ListedFile } from '../file-store.ts'
+import { makeFolder } from '../make-folder.ts'
 import { syncPath } from '../sync-path.ts'
 
 /** Folder of files being written. No key begins with a dot, so no stored file lies there. */
@@ -19,7 +20,7 @@ export const openFileFolder = async (path: string, { isGuest = false } = {}): Pr
   const incoming = join(path, INCOMING)
   await guarded(async () => {
     if (!isGuest) await rm(incoming, { recursive: true, force: true })
-    await mkdir(incoming, { recursive: true, mode: 0o700 })
+    makeFolder(incoming, 0o700)
   })
   const pathOf = (key: string): string => {
     assertKey(key)

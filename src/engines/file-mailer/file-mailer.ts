@@ -1,11 +1,12 @@
-import { access, constants, mkdir, open, rename } from 'node:fs/promises'
+import { access, constants, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isRecipient } from '../../kernel/recipient.ts'
+import { makeFolder } from '../make-folder.ts'
 import type { Mail, Mailer, MailOutcome } from '../mailer.ts'
 
 /** Writes each mail as an `.eml` file, for any mail program. Only the owner may read the folder: links are secrets. */
 export const openFileMailer = async ({ path, from }: { path: string; from: string }): Promise<Mailer> => {
-  await mkdir(path, { recursive: true, mode: 0o700 })
+  makeFolder(path, 0o700)
   const sending = new Set<Promise<MailOutcome>>()
   const write = async ({ id, to, subject, text, html, at }: Mail): Promise<MailOutcome> => {
     if (!isRecipient(to)) return { kind: 'refused', error: 'the recipient is no public mail address' }
@@ -27,7 +28,7 @@ export const openFileMailer = async ({ path, from }: { path: string; from: strin
       return outcome
     },
     check: async () => {
-      await mkdir(path, { recursive: true, mode: 0o700 })
+      makeFolder(path, 0o700)
       await access(path, constants.W_OK)
     },
     close: async () => void (await Promise.all(sending)),

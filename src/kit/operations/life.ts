@@ -1,5 +1,6 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolder } from '../../engines/make-folder.ts'
 
 /**
  * One run of a process, from its start to its end. A node is its data folder, which one process at a time owns: work of
@@ -18,7 +19,7 @@ const NODE_FILE = 'node-id'
 
 /** Begins a life on a data folder that this process has for itself. */
 export const beginLife = (dataPath: string, newId: () => string): Life => {
-  mkdirSync(dataPath, { recursive: true })
+  makeFolder(dataPath)
   const file = join(dataPath, NODE_FILE)
   if (!existsSync(file)) {
     const made = `${file}.new`
