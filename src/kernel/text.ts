@@ -30,3 +30,6 @@ export const textFault = (text: string, kind: TextKind): string | undefined => {
 
 /** The form in which a text is kept: Unicode NFC, but for keys. */
 export const keptText = (text: string, kind: TextKind): string => (kind === 'key' ? text : text.normalize('NFC'))
+
+/** Ids of a request in the form in which they are kept. */
+export const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())

@@ -1,6 +1,7 @@
 import { PAGE_MEMBERS, envelope, UUID } from '../../kit/http/page-members.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import { lowerCase } from '../../kernel/text.ts'
 import { BBOX_PARAMETER, boxParameter } from '../../kit/http/bbox-parameter.ts'
 import { plainNumber } from '../../kit/http/plain-number.ts'
 import { holdPage, PAGE_BYTES } from '../../kit/http/held-page.ts'
@@ -146,8 +147,8 @@ const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): Positio
   if (radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
   return {
     radius,
-    hubIds: hubId?.map((id) => id.toLowerCase()),
-    teamIds: teamId?.map((id) => id.toLowerCase()),
+    hubIds: hubId && lowerCase(hubId),
+    teamIds: teamId && lowerCase(teamId),
     statuses: status,
     ...(bbox !== undefined && { box: boxParameter(bbox) }),
     ...(near !== undefined && { near: nearOf(near) }),

@@ -3,6 +3,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import { lowerCase } from '../../kernel/text.ts'
 import { chosenFields } from '../../kit/http/list-query.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
@@ -26,7 +27,6 @@ import {
   TRACKER_FILTERS,
   VISIT_ROW,
 } from './schemas.ts'
-import { lowerCase } from '../trackers/views.ts'
 import { reportBounds, scopeOf, type ScopeQuery } from './scope.ts'
 import { speedingRows } from './speeding.ts'
 import { stopRows } from './stops.ts'

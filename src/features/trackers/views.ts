@@ -2,7 +2,7 @@ import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { type Caller, seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import { textFault } from '../../kernel/text.ts'
+import { lowerCase, textFault } from '../../kernel/text.ts'
 import { isDerived } from '../../kit/commands/ids.ts'
 import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
 import type { TrackerValues } from './events.ts'
@@ -142,8 +142,6 @@ export const trackersAsked = async (
   const [first, ...others] = lists.map((list) => new Set(list)).sort((a, b) => a.size - b.size)
   return first && [...first].filter((id) => others.every((other) => other.has(id)))
 }
-
-export const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())
 
 /** Members of a tracker besides its points that the live view shows or filters by. */
 export interface TrackerFacts {

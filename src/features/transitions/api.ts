@@ -8,6 +8,7 @@ import { boundsSchema, timeBounds } from '../../kit/http/time-parameter.ts'
 import { TRACKERS_ASKED } from '../trackers/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import { lowerCase } from '../../kernel/text.ts'
 import { readTransitions } from './history-query.ts'
 import { TRANSITION, TRANSITION_EXAMPLE } from './schemas.ts'
 import { TRANSITION_MEMBERS, type TransitionMember } from './views.ts'
@@ -117,7 +118,7 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         cursor,
         fields,
       } = request.query
-      const asked = lowerCase(trackerId)
+      const asked = trackerId && lowerCase(trackerId)
       const chosen = chosenFields(TRANSITION_MEMBERS, fields) as TransitionMember[] | undefined
       const bounds = timeBounds({ from, to })
       const visible = await services.visibleTrackers(caller)
@@ -133,14 +134,12 @@ export const transitionRoutes = (services: TransitionServices): Route[] => [
         organizationId: caller.organizationId,
         trackerIds:
           asked === undefined ? visible : visible === 'all' ? asked : asked.filter((id) => visible.includes(id)),
-        ids: lowerCase(_id),
-        geofenceIds: lowerCase(geofenceId),
-        geofenceGroupIds: lowerCase(geofenceGroupId),
+        ids: _id && lowerCase(_id),
+        geofenceIds: geofenceId && lowerCase(geofenceId),
+        geofenceGroupIds: geofenceGroupId && lowerCase(geofenceGroupId),
       }
       const answer = await readTransitions(services.history, question, request.signal)
       return historyReply(answer, '/api/v3/geofence-events', request.query, 'geofence-events')
     },
   }),
 ]
-
-const lowerCase = (ids: readonly string[] | undefined): string[] | undefined => ids?.map((id) => id.toLowerCase())
