@@ -7,6 +7,7 @@ import {
   type LatestPositionRow,
 } from '../src/features/locations/views.ts'
 import type { RowChange } from '../src/kernel/table.ts'
+import { grouped } from '../src/kernel/grouped.ts'
 import { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import type { RebuildReport } from '../src/kit/consumers/rebuild-projection.ts'
 import { forEachNewest } from './latest-partition.ts'
@@ -195,16 +196,12 @@ class LatestRebuilding {
 
   /** Looks up in the log when the points were logged; each of its batches is read once. */
   private async date(partition: number, found: readonly NewestPosition[]): Promise<void> {
-    const byRevision = new Map<number, OwnedPosition[]>()
-    for (const { row, place } of found) {
-      this.undated.add(row)
-      if (place.epoch === this.parts.epoch)
-        byRevision.set(place.revision, [...(byRevision.get(place.revision) ?? []), row])
-    }
-    for (const [revision, rows] of byRevision) {
+    for (const { row } of found) this.undated.add(row)
+    const own = found.filter(({ place }) => place.epoch === this.parts.epoch)
+    for (const [revision, some] of grouped(own, ({ place }) => place.revision)) {
       for await (const entry of this.parts.entries(partition, revision, revision)) {
         if (entry.kind !== 'points') continue
-        for (const row of rows) {
+        for (const { row } of some) {
           row.loggedAt = entry.batch.loggedAt
           this.undated.delete(row)
         }

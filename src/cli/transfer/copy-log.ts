@@ -13,6 +13,7 @@ import {
 import { type EventLog, WrongRevision } from '../../engines/event-log.ts'
 import { TRIAL_STREAM } from '../../engines/examination.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import { ORIGIN_STREAM } from '../../kit/consumers/log-origin.ts'
 import { type LogDigest, LogDigester } from './log-digest.ts'
 
@@ -137,12 +138,7 @@ export class LogCopy {
   }
 
   private async put(window: readonly RecordedEvent[], position: number): Promise<void> {
-    const streams = new Map<string, RecordedEvent[]>()
-    for (const event of window) {
-      const events = streams.get(event.stream)
-      if (events === undefined) streams.set(event.stream, [event])
-      else events.push(event)
-    }
+    const streams = grouped(window, ({ stream }) => stream)
     await this.noteBases(streams)
     const waiting = [...streams]
     const work = async (): Promise<void> => {

@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import type { FollowerServices } from '../../kit/consumers/follower.ts'
 import { partitionOf } from '../../features/locations/events.ts'
@@ -35,14 +36,10 @@ export const hearSubjects = (options: HearSubjectsOptions): HearFacts =>
       options.begin()
     },
     apply: async (events, hearing) => {
-      const byPartition = new Map<number, RecordedEvent[]>()
-      for (const event of events) {
-        if (isOfAutomation(event)) continue
-        const partition = partitionOf(idOfStream(event.stream), options.partitions)
-        const some = byPartition.get(partition)
-        if (some === undefined) byPartition.set(partition, [event])
-        else some.push(event)
-      }
+      const byPartition = grouped(
+        events.filter((event) => !isOfAutomation(event)),
+        ({ stream }) => partitionOf(idOfStream(stream), options.partitions),
+      )
       await Promise.all(hearing.map((owned) => oweAll(options, byPartition.get(owned.partition) ?? [], owned)))
     },
   })

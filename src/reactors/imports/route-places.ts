@@ -14,6 +14,7 @@ import {
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import type { KnownNames } from './known-names.ts'
 
@@ -103,13 +104,8 @@ export class RoutePlaces {
 
   /** Places by routing result, each in the order of the file. */
   all(): ImportPlace[][] {
-    const groups = new Map<string, ImportPlace[]>()
-    for (const place of [...this.byTask.values()].sort((a, b) => a.row - b.row)) {
-      const group = groups.get(place.routingResultId)
-      if (group === undefined) groups.set(place.routingResultId, [place])
-      else group.push(place)
-    }
-    return [...groups.values()]
+    const places = [...this.byTask.values()].sort((a, b) => a.row - b.row)
+    return [...grouped(places, ({ routingResultId }) => routingResultId).values()]
   }
 
   private assertRoom({ id, taskIds, given }: RouteTarget, route: string, taskId: string): void {

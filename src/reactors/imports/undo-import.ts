@@ -11,6 +11,7 @@ import { TASK_STREAMS } from '../../features/tasks/views.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { loadState } from '../../kit/commands/load-state.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
@@ -81,13 +82,12 @@ const begunWith = async (
   const isRoute = type === 'route'
   const reached: Reached = { row: isRoute ? lastRow : 0, undone: 0, kept: 0, errors: [] }
   for await (const { changed } of keptPages(services.log, importId)) {
-    const rowsOf = new Map<string, number[]>()
-    for (const { row, id } of changed) rowsOf.set(id, [...(rowsOf.get(id) ?? []), row])
-    await severalAtOnce(rowsOf, AT_ONCE, async ([id, rows]) => {
+    const byRecord = grouped(changed, ({ id }) => id)
+    await severalAtOnce(byRecord, AT_ONCE, async ([id, rows]) => {
       const change = { type, importId, undoId: run.id, id }
       const undone = await undoChange(services, originOfUndo(services, caller, run), change)
       if (undone === 'undone') reached.undone += rows.length
-      else if (undone !== 'nothing') for (const row of rows) keep(reached, row, undone.kept)
+      else if (undone !== 'nothing') for (const { row } of rows) keep(reached, row, undone.kept)
     })
   }
   const { removed, errors } = await undoRoutes(services, originOfUndo(services, caller, run), run, importId)

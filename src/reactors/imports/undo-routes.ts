@@ -4,6 +4,7 @@ import { routingResult } from '../../features/routing/result.ts'
 import { RoutingWriter } from '../../features/routing/routing-writer.ts'
 import { ROUTING_RESULT_STREAMS } from '../../features/routing/views.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import type { JobRun } from '../../kit/jobs/attempt.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
@@ -22,13 +23,9 @@ export const undoRoutes = async (
   run: JobRun<ImportUndoRequested>,
   importId: string,
 ): Promise<UndoneRoutes> => {
-  const results = new Map<string, ImportPlace[]>()
-  for await (const { places = [] } of keptPages(services.log, importId))
-    for (const place of places) {
-      const before = results.get(place.routingResultId)
-      if (before === undefined) results.set(place.routingResultId, [place])
-      else before.push(place)
-    }
+  const all: ImportPlace[] = []
+  for await (const { places = [] } of keptPages(services.log, importId)) all.push(...places)
+  const results = grouped(all, ({ routingResultId }) => routingResultId)
   const undone: UndoneRoutes = { removed: 0, errors: [] }
   for (const [id, places] of results) {
     const [{ hubId, route }] = places

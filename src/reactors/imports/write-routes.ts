@@ -6,6 +6,7 @@ import type { RouteValues, RoutingValues } from '../../features/routing/views.ts
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
 import type { JobRun } from '../../kit/jobs/attempt.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -113,12 +114,7 @@ const planOf = async ({ services, writer, run, origin }: Writing, group: readonl
  */
 export const routesWith = (before: readonly RouteValues[], places: readonly ImportPlace[]): RouteValues[] => {
   const placed = new Set(places.map(({ taskId }) => taskId))
-  const byVehicle = new Map<string, ImportPlace[]>()
-  for (const place of places) {
-    const own = byVehicle.get(place.vehicleId)
-    if (own === undefined) byVehicle.set(place.vehicleId, [place])
-    else own.push(place)
-  }
+  const byVehicle = grouped(places, ({ vehicleId }) => vehicleId)
   const kept = before.flatMap((route) => {
     const left = route.visits.filter(({ taskId }) => !placed.has(taskId))
     const further = byVehicle.get(route.vehicleId) ?? []
