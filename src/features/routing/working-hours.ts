@@ -1,4 +1,4 @@
-import { ZonedTime } from '../../kit/formats/zoned-time.ts'
+import { ZonedTime } from '../../kernel/zoned-time.ts'
 
 /** Times of a day, `HH:MM` or `HH:MM:SS`; `to` before or at `from` is on the next day. */
 export interface DaySpan {

@@ -2,7 +2,7 @@ import { type Conditions, type Counted, type Grouping, pagesOf, type TableStore 
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { ZonedTime } from '../../kit/formats/zoned-time.ts'
+import { ZonedTime } from '../../kernel/zoned-time.ts'
 import { rowsAsked } from '../../kit/http/answer-list.ts'
 import { chooseFields, LIMIT_MAX, type ListQuery, listQuerySchema, valuesOf } from '../../kit/http/list-query.ts'
 import { answered, dataAnswer } from '../../kit/http/page-members.ts'

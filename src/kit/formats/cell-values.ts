@@ -2,7 +2,7 @@ import type { Json } from '../../kernel/json.ts'
 import type { ValueRule } from '../values/value-type.ts'
 import type { Convention, DateOrder } from './conventions.ts'
 import { type Cell, isBlank } from './table-cells.ts'
-import type { ZonedTime } from './zoned-time.ts'
+import type { ZonedTime } from '../../kernel/zoned-time.ts'
 
 /** A cell's value, or a description of the expected one. */
 export type Understood = { value: Json | undefined } | { expected: string }

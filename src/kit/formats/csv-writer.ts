@@ -1,5 +1,5 @@
 import type { TableWriter, WrittenCell } from './table-writer.ts'
-import { ZonedTime } from './zoned-time.ts'
+import { ZonedTime } from '../../kernel/zoned-time.ts'
 
 export interface CsvOptions {
   header: readonly string[]

@@ -3,7 +3,7 @@ import type { ValueRule } from '../values/value-type.ts'
 import { understood } from './cell-values.ts'
 import type { Convention } from './conventions.ts'
 import { type Cell, shownCell, type TableRow } from './table-cells.ts'
-import type { ZonedTime } from './zoned-time.ts'
+import type { ZonedTime } from '../../kernel/zoned-time.ts'
 
 /** A column of a file, and the target for its values. */
 export interface MappedColumn {

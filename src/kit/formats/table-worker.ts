@@ -13,7 +13,7 @@ import {
   type TablePage,
 } from './table-request.ts'
 import { XlsxReader } from './xlsx-reader.ts'
-import { ZonedTime } from './zoned-time.ts'
+import { ZonedTime } from '../../kernel/zoned-time.ts'
 
 type Rows = () => AsyncIterable<TableRow> | Iterable<TableRow>
 

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import type exceljs from 'exceljs'
 import type { TableWriter, WrittenCell } from './table-writer.ts'
-import { ZonedTime } from './zoned-time.ts'
+import { ZonedTime } from '../../kernel/zoned-time.ts'
 
 export interface XlsxOptions {
   header: readonly string[]

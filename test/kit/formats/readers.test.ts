@@ -10,7 +10,7 @@ import type { MappedRow } from '../../../src/kit/formats/mapped-rows.ts'
 import { type OpenTable, openTable, type OpenTableOptions } from '../../../src/kit/formats/open-table.ts'
 import { type Cell, shownCell, TABLE_LIMITS, type TableRow } from '../../../src/kit/formats/table-cells.ts'
 import { zipOf } from '../../support/zip-of.ts'
-import { ZonedTime } from '../../../src/kit/formats/zoned-time.ts'
+import { ZonedTime } from '../../../src/kernel/zoned-time.ts'
 import { systemClock } from '../../../src/kernel/system-clock.ts'
 import { withoutData } from '../../support/shared-data.ts'
 

@@ -10,7 +10,7 @@ import { TABLE_LIMITS } from '../../../src/kit/formats/table-cells.ts'
 import { cellOf, type TableWriter, type WrittenCell, writeTable } from '../../../src/kit/formats/table-writer.ts'
 import { xlsxInThread } from '../../../src/kit/formats/xlsx-thread.ts'
 import { xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
-import { ZonedTime } from '../../../src/kit/formats/zoned-time.ts'
+import { ZonedTime } from '../../../src/kernel/zoned-time.ts'
 
 const bytesOf = async (writer: TableWriter, ...pages: WrittenCell[][][]): Promise<Buffer> => {
   const pieces: Buffer[] = []
@@ -137,5 +137,7 @@ t.test('time zones: offsets, gaps and hours that come twice', (t) => {
   t.equal(moment('2026-07-01T12:00:00'), '2026-07-01T10:00:00.000Z')
   t.equal(moment('2026-03-29T02:30:00'), '2026-03-29T01:00:00.000Z')
   t.equal(moment('2026-10-25T02:30:00'), '2026-10-25T00:30:00.000Z')
+  // Its clocks were set back a minute after midnight.
+  t.equal(new ZonedTime('America/St_Johns').text(Date.UTC(2010, 10, 7, 2, 32)), '2010-11-06T23:02:00.000-03:30')
   t.end()
 })

@@ -1,16 +1,14 @@
-import { zoneOffsetAt } from '../../kernel/zone-offset.ts'
-
-const QUARTER_MS = 900_000
+const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const CACHED_MAX = 100_000
 
 /**
  * A time zone for frequent questions. An offset is kept for a day that begins and ends with it, as no zone changes twice
- * in one (the two closest changes of all zones are four days apart), else for a quarter of an hour, within which none changes.
+ * in one (the two closest changes of all zones are four days apart), else for a minute, within which none changes.
  */
 export class ZonedTime {
   private readonly timeZone: string
-  private readonly quarters = new Map<number, number>()
+  private readonly minutes = new Map<number, number>()
   /** Null for a day on which the offset changes. */
   private readonly days = new Map<number, number | null>()
   private shown = { offset: 0, text: 'Z' }
@@ -24,7 +22,7 @@ export class ZonedTime {
   /** How many ms local time is ahead of UTC at a moment. */
   offsetAt(atMs: number): number {
     if (this.timeZone === 'UTC') return 0
-    return this.offsetOfDay(Math.floor(atMs / DAY_MS)) ?? this.offsetOfQuarter(Math.floor(atMs / QUARTER_MS))
+    return this.offsetOfDay(Math.floor(atMs / DAY_MS)) ?? this.offsetOfMinute(Math.floor(atMs / MINUTE_MS))
   }
 
   /** The moment of a local time, given as if it were UTC: the first if it comes twice, the end of the gap in one. */
@@ -51,9 +49,9 @@ export class ZonedTime {
     return kept(this.days, day, start === end ? start : null)
   }
 
-  private offsetOfQuarter(quarter: number): number {
-    const known = this.quarters.get(quarter)
-    return known ?? kept(this.quarters, quarter, zoneOffsetAt(quarter * QUARTER_MS, this.timeZone))
+  private offsetOfMinute(minute: number): number {
+    const known = this.minutes.get(minute)
+    return known ?? kept(this.minutes, minute, zoneOffsetAt(minute * MINUTE_MS, this.timeZone))
   }
 
   /** The offset changes once between the two. */
@@ -82,3 +80,37 @@ const offsetText = (offset: number): string => {
 }
 
 const pad = (value: number): string => String(value).padStart(2, '0')
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+/** A format takes some kilobytes; there are some 600 names of zones. */
+const FORMATS_MAX = 500
+
+/** ms by which a zone's clocks are ahead of UTC at a moment, in ms since the epoch. @throws RangeError for no zone */
+const zoneOffsetAt = (atMs: number, timeZone: string): number => {
+  const parts: { [type: string]: string } = {}
+  for (const { type, value } of formatOf(timeZone).formatToParts(atMs)) parts[type] = value
+  const year = parts.era === 'BC' ? 1 - Number(parts.year) : Number(parts.year)
+  const local = new Date(0)
+  local.setUTCFullYear(year, Number(parts.month) - 1, Number(parts.day))
+  local.setUTCHours(Number(parts.hour), Number(parts.minute), Number(parts.second))
+  return local.getTime() - Math.floor(atMs / 1_000) * 1_000
+}
+
+const formatOf = (timeZone: string): Intl.DateTimeFormat => {
+  const known = formats.get(timeZone)
+  if (known !== undefined) return known
+  if (formats.size >= FORMATS_MAX) formats.clear()
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    era: 'short',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  })
+  formats.set(timeZone, format)
+  return format
+}
