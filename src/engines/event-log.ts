@@ -127,6 +127,21 @@ export const logWith = (log: EventLog, append: EventLog['append']): EventLog => 
 
 const PAGE_EVENTS = 64
 
+/** The existing events of a stream from a revision down, read page by page, the first page of that many. */
+export async function* eventsBackwards(
+  log: Pick<EventLog, 'read'>,
+  stream: string,
+  from: number | 'end' = 'end',
+  firstEvents = PAGE_EVENTS,
+): AsyncGenerator<RecordedEvent, void> {
+  for (let next = from; next === 'end' || next >= 0; ) {
+    const events = await log.read(stream, next, next === from ? firstEvents : PAGE_EVENTS, 'backwards')
+    if (events.length === 0) return
+    yield* events
+    next = events[events.length - 1].revision - 1
+  }
+}
+
 /** The existing events of a stream from one revision through another, read page by page. */
 export async function* eventsOf(
   log: Pick<EventLog, 'read'>,

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsBackwards } from '../../engines/event-log.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
 import {
@@ -57,8 +57,6 @@ export const readRow = (row: NotificationRow, readAt: string): NotificationRow =
   readAt,
 })
 
-const PAGE_EVENTS = 64
-
 /** A notification as of a revision of its user's stream; fast for the newest ones. */
 export const notificationAt = async (
   log: Pick<EventLog, 'read'>,
@@ -67,20 +65,15 @@ export const notificationAt = async (
   revision: number | 'end',
 ): Promise<NotificationRow | undefined> => {
   let readAt: string | undefined
-  for (let from = revision; from === 'end' || from >= 0; ) {
-    const events = await log.read(notificationStream(userId), from, PAGE_EVENTS, 'backwards')
-    for (const { type, data } of events) {
-      if (type !== NOTIFICATION_MADE && type !== NOTIFICATION_READ) continue
-      const fact = decodeJson<NotificationMade | NotificationRead>(data)
-      if (fact.notificationId !== notificationId) continue
-      if (type === NOTIFICATION_READ) readAt = fact.at
-      else
-        return readAt === undefined
-          ? notificationRow(fact as NotificationMade)
-          : readRow(notificationRow(fact as NotificationMade), readAt)
-    }
-    if (events.length < PAGE_EVENTS) return undefined
-    from = events[events.length - 1].revision - 1
+  for await (const { type, data } of eventsBackwards(log, notificationStream(userId), revision)) {
+    if (type !== NOTIFICATION_MADE && type !== NOTIFICATION_READ) continue
+    const fact = decodeJson<NotificationMade | NotificationRead>(data)
+    if (fact.notificationId !== notificationId) continue
+    if (type === NOTIFICATION_READ) readAt = fact.at
+    else
+      return readAt === undefined
+        ? notificationRow(fact as NotificationMade)
+        : readRow(notificationRow(fact as NotificationMade), readAt)
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-import { WrongRevision } from '../../engines/event-log.ts'
+import { eventsBackwards, WrongRevision } from '../../engines/event-log.ts'
 import {
   ANNOUNCE_DELETIONS,
   deletedTrackersStream,
@@ -18,8 +18,6 @@ import type { Services } from '../../kit/services.ts'
 
 type AnnouncerServices = FollowerServices & Pick<Services, 'log' | 'tables' | 'partitions'>
 type Log = AnnouncerServices['log']
-
-const PAGE_EVENTS = 64
 
 /**
  * Announces in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that
@@ -72,14 +70,9 @@ const findBackwards = async (
   id: string,
   isUnseen: (event: RecordedEvent) => boolean,
 ): Promise<number | undefined> => {
-  for (let from = head; from >= 0; ) {
-    const events = await log.read(stream, from, PAGE_EVENTS, 'backwards')
-    for (const event of events) {
-      if (!isUnseen(event)) return undefined
-      if (event.id === id) return event.revision
-    }
-    if (events.length < PAGE_EVENTS) return undefined
-    from = events[events.length - 1].revision - 1
+  for await (const event of eventsBackwards(log, stream, head)) {
+    if (!isUnseen(event)) return undefined
+    if (event.id === id) return event.revision
   }
   return undefined
 }

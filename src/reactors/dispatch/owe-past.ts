@@ -1,13 +1,11 @@
-import { type EventLog, eventsOf } from '../../engines/event-log.ts'
+import { type EventLog, eventsBackwards, eventsOf } from '../../engines/event-log.ts'
 import { RUNS_OWED, runIdOf, type RunsOwed, runsStream } from '../../features/automations/events.ts'
 import { transitionStream } from '../../features/transitions/events.ts'
-import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson } from '../../kernel/event.ts'
 import { ActiveAutomations } from './active-automations.ts'
 import { decodeTransition, EntryLook, owedForEntry, type OweOptions } from './owe.ts'
 import { type OwedFact, OwedFacts } from './owed-facts.ts'
 import type { PendingRuns } from './pending-runs.ts'
-
-const PAGE_EVENTS = 64
 
 /** Positions of activations in the log, by automation. */
 export type Activations = ReadonlyMap<string, number>
@@ -46,7 +44,8 @@ const firstBehind = async (
   position: number,
 ): Promise<number | undefined> => {
   let first: number | undefined
-  for await (const event of backwards(log, stream, through)) {
+  // Mostly the first one shows that there is nothing.
+  for await (const event of eventsBackwards(log, stream, through, 1)) {
     if (event.position <= position) break
     first = event.revision
   }
@@ -61,26 +60,11 @@ const runsOwedBehind = async (
   activations: Activations,
 ): Promise<Set<string>> => {
   const found = new Set<string>()
-  for await (const event of backwards(log, stream, 'end')) {
+  for await (const event of eventsBackwards(log, stream, 'end', 1)) {
     if (event.position <= position) break
     if (event.type !== RUNS_OWED) continue
     for (const { trigger, runs } of decodeJson<RunsOwed>(event.data).owed)
       for (const { automationId } of runs) if (activations.has(automationId)) found.add(runIdOf(trigger, automationId))
   }
   return found
-}
-
-/** Existing events of a stream from a revision down. */
-async function* backwards(
-  log: Pick<EventLog, 'read'>,
-  stream: string,
-  from: number | 'end',
-): AsyncGenerator<RecordedEvent, void> {
-  for (let next = from; next === 'end' || next >= 0; ) {
-    // Mostly the first one shows that there is nothing.
-    const events = await log.read(stream, next, next === from ? 1 : PAGE_EVENTS, 'backwards')
-    if (events.length === 0) return
-    yield* events
-    next = events[events.length - 1].revision - 1
-  }
 }

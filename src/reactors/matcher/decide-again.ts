@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type EventLog, eventsOf } from '../../engines/event-log.ts'
+import { type EventLog, eventsBackwards, eventsOf } from '../../engines/event-log.ts'
 import { locationEntry } from '../../features/locations/location-entry.ts'
 import { locationStream } from '../../features/locations/events.ts'
 import { DECIDED, transitionStream, type Decided, type Decision } from '../../features/transitions/events.ts'
 import type { Difference, RebuildReport } from '../../kit/consumers/rebuild-projection.ts'
 import type { Services } from '../../kit/services.ts'
 import { breathe } from '../../kernel/breath.ts'
-import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
 import { DecisionOutbox } from './decisions.ts'
 import { MatcherPartition } from './partition.ts'
@@ -18,7 +18,6 @@ interface Numbered {
   decision: Decision
 }
 
-const PAGE_EVENTS = 64
 const DIFFERENCES_MAX = 100
 
 /**
@@ -151,16 +150,9 @@ async function* loggedDecisions(
 
 /** Revision of the first decision of entries after that one; searched from the end, since streams are long. */
 const firstAfter = async (log: Pick<EventLog, 'read'>, stream: string, after: number): Promise<number> => {
-  for (let from: number | 'end' = 'end'; ; ) {
-    const events: RecordedEvent[] = await log.read(stream, from, PAGE_EVENTS, 'backwards')
-    const before = events.find(
-      ({ type, data }) => type === DECIDED && decodeJson<Decided>(data).sourceRevision <= after,
-    )
-    if (before !== undefined) return before.revision + 1
-    const last = events.at(-1)
-    if (last === undefined || last.revision === 0) return 0
-    from = last.revision - 1
-  }
+  for await (const { type, revision, data } of eventsBackwards(log, stream))
+    if (type === DECIDED && decodeJson<Decided>(data).sourceRevision <= after) return revision + 1
+  return 0
 }
 
 const order = (a: Numbered, b: Numbered): number => a.sourceRevision - b.sourceRevision || a.ordinal - b.ordinal

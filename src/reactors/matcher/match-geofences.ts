@@ -1,4 +1,4 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsBackwards } from '../../engines/event-log.ts'
 import { StaleCommit } from '../../engines/table-store.ts'
 import type { LocationEntry } from '../../features/locations/events.ts'
 import { DECIDED, type Decided, PARTITION_TAKEN, transitionStream } from '../../features/transitions/events.ts'
@@ -7,7 +7,7 @@ import { idSource } from '../../kit/commands/ids.ts'
 import { takeStream } from '../../kit/consumers/owned-stream.ts'
 import type { PartitionConsumer } from '../../kit/consumers/partition-consumer.ts'
 import type { Services } from '../../kit/services.ts'
-import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
+import { decodeJson, encodeJson, type NewEvent } from '../../kernel/event.ts'
 import { FenceBook } from './fence-book.ts'
 import { DecisionOutbox, type OnDecided } from './decisions.ts'
 import { type LastDecision, MatcherPartition } from './partition.ts'
@@ -29,9 +29,8 @@ interface Running {
 
 /** Time from the end of one save of a partition's state to the start of the next. */
 const SAVE_INTERVAL_MS = 2_500
-/** Events of the first read from the end, which nearly always has a decision, and maximum of further ones. */
+/** Events of the first read from the end, which nearly always has a decision. */
 const TAIL_EVENTS = 2
-const TAIL_EVENTS_MAX = 64
 
 /**
  * Matches points against geofences and detects trips: follows `locations-<partition>` and is the only writer of
@@ -230,16 +229,10 @@ const takeDecisions = async (
 
 /** The last decision in the stream, -1 for none. */
 const lastDecision = async (log: EventLog, partition: number): Promise<LastDecision> => {
-  let from: number | 'end' = 'end'
-  for (let count = TAIL_EVENTS; ; count = TAIL_EVENTS_MAX) {
-    const events: RecordedEvent[] = await log.read(transitionStream(partition), from, count, 'backwards')
-    const found = events.find((event) => event.type === DECIDED)
-    if (found !== undefined) {
-      const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(found.data)
-      return { sourceRevision, ordinal: ordinal + decisions.length - 1 }
-    }
-    const last = events.at(-1)
-    if (last === undefined || last.revision === 0) return { sourceRevision: -1, ordinal: -1 }
-    from = last.revision - 1
+  for await (const { type, data } of eventsBackwards(log, transitionStream(partition), 'end', TAIL_EVENTS)) {
+    if (type !== DECIDED) continue
+    const { sourceRevision, ordinal, decisions } = decodeJson<Decided>(data)
+    return { sourceRevision, ordinal: ordinal + decisions.length - 1 }
   }
+  return { sourceRevision: -1, ordinal: -1 }
 }

@@ -1,4 +1,4 @@
-import type { EventLog } from '../../engines/event-log.ts'
+import { type EventLog, eventsBackwards } from '../../engines/event-log.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import type { RevisionsInForce } from './fence-book.ts'
@@ -160,14 +160,9 @@ export const newestSnapshot = async (log: Pick<EventLog, 'read'>, partition: num
 
 /** The end of the newest whole snapshot; later events belong to an unfinished one. */
 const newestEnd = async (log: Pick<EventLog, 'read'>, partition: number): Promise<RecordedEvent | undefined> => {
-  for (let from: number | 'end' = 'end'; ; ) {
-    const events: RecordedEvent[] = await log.read(matcherStateStream(partition), from, EVENTS_PER_READ, 'backwards')
-    const found = events.find(({ type }) => type === SNAPSHOT_ENDED)
-    if (found !== undefined) return found
-    const last = events.at(-1)
-    if (last === undefined || last.revision === 0) return undefined
-    from = last.revision - 1
-  }
+  for await (const event of eventsBackwards(log, matcherStateStream(partition), 'end', 1))
+    if (event.type === SNAPSHOT_ENDED) return event
+  return undefined
 }
 
 const textOf = (bytes: Uint8Array): string =>
