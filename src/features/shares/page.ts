@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { htmlText } from '../../kernel/markup.ts'
 import type { Followed } from './follow.ts'
 import { drawing } from './drawing.ts'
 import { type Words, wordsIn } from './words.ts'
@@ -34,14 +35,14 @@ export const followPage = (followed: Followed, reader: Reader): string => {
   const { organization, task } = followed
   const words = wordsIn(reader.language)
   const isOver = task?.state === 'finished' || task?.state === 'cancelled'
-  const logo = organization.logo === null ? '' : `<img src="${escaped(organization.logo)}" alt="">`
+  const logo = organization.logo === null ? '' : `<img src="${htmlText(organization.logo)}" alt="">`
   const body = [
-    `<header>${logo}<span dir="auto">${escaped(organization.name)}</span></header>`,
-    task === undefined ? '' : `<h1 dir="auto">${escaped(task.title)}</h1>`,
-    task === undefined ? '' : `<p class="state">${escaped(words.states[task.state] ?? '')}</p>`,
+    `<header>${logo}<span dir="auto">${htmlText(organization.name)}</span></header>`,
+    task === undefined ? '' : `<h1 dir="auto">${htmlText(task.title)}</h1>`,
+    task === undefined ? '' : `<p class="state">${htmlText(words.states[task.state] ?? '')}</p>`,
     factsOf(followed, words, reader),
-    drawing(followed, escaped(words.map)),
-    isOver ? '' : `<small>${escaped(words.refreshes)}</small>`,
+    drawing(followed, htmlText(words.map)),
+    isOver ? '' : `<small>${htmlText(words.refreshes)}</small>`,
   ]
   const refresh = isOver ? '' : `<meta http-equiv="refresh" content="${REFRESH_SECONDS}">`
   return page(reader.language, words, task?.title ?? organization.name, body.join('\n'), refresh)
@@ -51,7 +52,7 @@ export const followPage = (followed: Followed, reader: Reader): string => {
 export const endedPage = (language: string, isBusy: boolean): string => {
   const words = wordsIn(language)
   const text = isBusy ? words.busy : words.endedText
-  return page(language, words, words.ended, `<h1>${escaped(words.ended)}</h1>\n<p>${escaped(text)}</p>`, '')
+  return page(language, words, words.ended, `<h1>${htmlText(words.ended)}</h1>\n<p>${htmlText(text)}</p>`, '')
 }
 
 const page = (language: string, { direction }: Words, title: string, body: string, head: string): string =>
@@ -62,7 +63,7 @@ const page = (language: string, { direction }: Words, title: string, body: strin
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="robots" content="noindex,nofollow">
 ${head}
-<title>${escaped(title)}</title>
+<title>${htmlText(title)}</title>
 <style>${STYLE}</style>
 </head>
 <body>
@@ -86,9 +87,9 @@ const factsOf = ({ task, position, eta, visitsBefore }: Followed, words: Words, 
   if (visitsBefore !== undefined && visitsBefore > 0)
     facts.push([words.stopsBefore, new Intl.NumberFormat(reader.language).format(visitsBefore)])
   if (position !== undefined) facts.push([words.seen, time(position.recordedAt)])
-  const list = facts.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('\n')
+  const list = facts.map(([name, value]) => `<dt>${htmlText(name)}</dt><dd>${htmlText(value)}</dd>`).join('\n')
   const none = position === undefined && (task === undefined || task.state === 'inProgress')
-  return `${list === '' ? '' : `<dl>\n${list}\n</dl>`}${none ? `<p>${escaped(words.noPosition)}</p>` : ''}`
+  return `${list === '' ? '' : `<dl>\n${list}\n</dl>`}${none ? `<p>${htmlText(words.noPosition)}</p>` : ''}`
 }
 
 const timesFor = ({ language, timeZone }: Reader): ((time: string) => string) => {
@@ -103,13 +104,3 @@ const distanceText = (meters: number, language: string): string => {
   const maximumFractionDigits = isFar && value < 10 ? 1 : 0
   return new Intl.NumberFormat(language, { style: 'unit', unit, maximumFractionDigits }).format(value)
 }
-
-const ENTITIES: { [character: string]: string } = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character])

@@ -1,3 +1,4 @@
+import { xmlText } from '../../kernel/markup.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 
 /** A record with its place, as GeoJSON and GPX show it. */
@@ -57,10 +58,3 @@ const waypoint = ({ id, name, time, lat, lng }: PlacedRow): string => {
   const at = time === undefined ? '' : `<time>${xmlText(time)}</time>`
   return `<wpt lat="${lat}" lon="${lng}">${at}<name>${xmlText(name ?? id)}</name><cmt>${xmlText(id)}</cmt></wpt>\n`
 }
-
-const xmlText = (text: string): string =>
-  text
-    .replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Cs}/gu, '')
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')

@@ -1,5 +1,6 @@
 import mustache from 'mustache'
 import type { Mail } from '../../engines/mailer.ts'
+import { htmlText } from '../../kernel/markup.ts'
 import { ar } from './texts/ar.ts'
 import { de } from './texts/de.ts'
 import { en } from './texts/en.ts'
@@ -53,30 +54,22 @@ export const renderMail = (
   }
 }
 
-/** The paragraphs of a mail as HTML; all of it is plain text and escaped. */
+/**
+ * The paragraphs of a mail as HTML; all of it is plain text and escaped. Mustache's own escape would write the slashes of
+ * links as entities too, and then they cannot be copied out of a file.
+ */
 export const htmlOf = (view: {
   language: string
   lines: readonly string[]
   link?: string
   button?: string
   end: string
-}): string => mustache.render(LAYOUT, { ...view, direction: directionOf(view.language) }, {}, { escape: escapeHtml })
+}): string => mustache.render(LAYOUT, { ...view, direction: directionOf(view.language) }, {}, { escape: htmlText })
 
 const RIGHT_TO_LEFT = ['ar', 'fa', 'he', 'ur']
 
 const directionOf = (language: string): 'ltr' | 'rtl' =>
   RIGHT_TO_LEFT.includes(language.toLowerCase().split('-')[0]) ? 'rtl' : 'ltr'
-
-const ENTITIES: { [character: string]: string } = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** Mustache's own would write the slashes of links as entities too, and then they cannot be copied out of a file. */
-const escapeHtml = (value: string): string => value.replace(/[&<>"']/g, (character) => ENTITIES[character])
 
 /** Mail programs turn anything like a link into one: nobody may mail their own under our name. */
 const withoutLink = (value: string | undefined): string | undefined =>

@@ -1,3 +1,4 @@
+import { xmlText } from '../../../kernel/markup.ts'
 import { HAS_ALTITUDE, HAS_HEADING, HAS_SPEED } from '../events.ts'
 import { eachRow, nameMember, type NameOf, type PointFormatter, separator } from './point-formatter.ts'
 import { degreesText, timeText } from './point-text.ts'
@@ -41,14 +42,6 @@ export const gpx = (nameOf: NameOf, continues: Continues): PointFormatter => {
 
 const openTrack = (trackerId: string, nameOf: NameOf): string =>
   `<trk><name>${xmlText(nameOf(trackerId) ?? trackerId)}</name><src>${trackerId}</src><trkseg>\n`
-
-const XML_ENTITIES: { [character: string]: string } = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
-
-/** Removes characters that XML 1.0 cannot hold. */
-const xmlText = (text: string): string =>
-  text
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '')
-    .replace(/[&<>]/g, (character) => XML_ENTITIES[character])
 
 /** Longer lines continue in another feature, which begins with the last point: a piece may be a day long. */
 const LINE_POINTS_MAX = 20_000
