@@ -9,7 +9,7 @@ import { trackerLookups } from '../trackers/views.ts'
 import type { Transition } from '../transitions/events.ts'
 import { transitionShown } from '../transitions/views.ts'
 import { backtestRoutes } from './api.ts'
-import { JOB_EVENTS } from './live-feed.ts'
+import { JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { BACKTEST_BOUNDS, BACKTEST_VIEW } from './views.ts'
 
 /** Most points read for one answer; larger back-tests are jobs. */
@@ -34,7 +34,14 @@ export const backtests: Feature = {
     return [backtestWork({ ...services, visibleTrackers })]
   },
   jobViews: [BACKTEST_VIEW],
-  liveEvents: JOB_EVENTS,
+  liveEvents: [
+    {
+      channel: 'job',
+      description: 'A back-test that is a job, each time that it goes on, for users who may read it.',
+      schema: JOB_SCHEMA,
+      examples: [JOB_EXAMPLE],
+    },
+  ],
 }
 
 const findGeofence = async (tables: FeatureServices['tables'], organizationId: string, id: string) => {

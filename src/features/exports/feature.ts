@@ -13,7 +13,7 @@ import { task } from '../tasks/task.ts'
 import { exportRoutes } from './api.ts'
 import { ConfigWrites } from './config-writes.ts'
 import { exportConfig } from './export-config.ts'
-import { JOB_EVENTS } from './live-feed.ts'
+import { EXPORT_EXAMPLE, EXPORT_SCHEMA } from './schemas.ts'
 import type { ExportSources } from './question.ts'
 import { EXPORT_BOUNDS, EXPORT_FILES, EXPORT_VIEW, EXPORTS } from './views.ts'
 import { ListWalker } from './walk.ts'
@@ -37,7 +37,14 @@ export const exporting: Feature = {
     ownedPart(SCHEDULED_EXPORTS, async () => new ScheduledExports({ ...services, ...sourcesOf(services) }).start()),
   ],
   jobViews: [EXPORT_VIEW],
-  liveEvents: JOB_EVENTS,
+  liveEvents: [
+    {
+      channel: 'job',
+      description: 'An export that is a job, each time that it goes on, for the user who asked for it.',
+      schema: EXPORT_SCHEMA,
+      examples: [EXPORT_EXAMPLE],
+    },
+  ],
   fileOwners: ({ tables }) => [
     {
       prefix: EXPORT_FILES,

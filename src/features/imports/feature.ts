@@ -4,7 +4,7 @@ import { JobPlaces } from '../../kit/jobs/asking.ts'
 import { importWork } from '../../reactors/imports/run-import.ts'
 import { undoWork } from '../../reactors/imports/undo-import.ts'
 import { importRoutes } from './api.ts'
-import { JOB_EVENTS } from './live-feed.ts'
+import { IMPORT_EXAMPLE, IMPORT_SCHEMA } from './schemas.ts'
 import { IMPORT_BOUNDS, IMPORT_FILES, IMPORT_VIEW, IMPORTS, UNDO_BOUNDS } from './views.ts'
 
 export const imports: Feature = {
@@ -18,7 +18,14 @@ export const imports: Feature = {
     }),
   works: (services) => [importWork(services), undoWork(services)],
   jobViews: [IMPORT_VIEW],
-  liveEvents: JOB_EVENTS,
+  liveEvents: [
+    {
+      channel: 'job',
+      description: 'An import, each time that it goes on, for users who may read it.',
+      schema: IMPORT_SCHEMA,
+      examples: [IMPORT_EXAMPLE],
+    },
+  ],
   fileOwners: ({ tables }) => [
     {
       prefix: IMPORT_FILES,

@@ -6,7 +6,7 @@ import { COMPLETE_ROUTES, completeResults } from '../../reactors/routing/complet
 import { planWork } from '../../reactors/routing/plan-routes.ts'
 import { withActualVisits } from './actual-visits.ts'
 import { routingRoutes } from './api.ts'
-import { ROUTING_EVENTS } from './live-feed.ts'
+import { JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { routingResult } from './result.ts'
 import { ROUTING_BOUNDS, ROUTING_VIEW, type RoutingRow } from './views.ts'
 
@@ -26,5 +26,12 @@ export const routing: Feature = {
   jobs: ({ follows, ...services }) => [follows(COMPLETE_ROUTES, (isOurs) => completeResults({ ...services, isOurs }))],
   processes: ({ services }) => [dispatchRoutes(services)],
   jobViews: [ROUTING_VIEW],
-  liveEvents: ROUTING_EVENTS,
+  liveEvents: [
+    {
+      channel: 'job',
+      description: 'A planning of routes, each time that it goes on, for those who see its hub.',
+      schema: JOB_SCHEMA,
+      examples: [JOB_EXAMPLE],
+    },
+  ],
 }
