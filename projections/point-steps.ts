@@ -13,6 +13,7 @@ import { countSteps, ROLLED_AT_ONCE, rollUp, rollUpLate } from '../src/engines/c
 import type { HistoryStore } from '../src/engines/history-store.ts'
 import type { Clock } from '../src/kernel/clock.ts'
 import type { Logger } from '../src/kernel/logger.ts'
+import { Rounds } from '../src/kit/operations/rounds.ts'
 import { ROLLED_AFTER_MS } from './late-steps.ts'
 
 export const POINT_STEPS = 'point-steps'
@@ -39,25 +40,12 @@ const RANGES_MAX = 100
  * Rolls points up in steps of a quarter of an hour (docs/decisions/0021): in turn those that ended over an hour ago,
  * then those whose points came late. One process does it; work cut short by a crash is repeated, which changes nothing.
  */
-export class PointSteps {
+export class PointSteps extends Rounds {
   private readonly services: StepServices
-  private cancel = (): void => undefined
-  private round: Promise<void> = Promise.resolve()
-  private isClosed = false
 
   constructor(services: StepServices) {
+    super(services.clock, LOOK_MS)
     this.services = services
-  }
-
-  start(): this {
-    this.look()
-    return this
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true
-    this.cancel()
-    await this.round
   }
 
   async rollUpDue(): Promise<void> {
@@ -80,14 +68,12 @@ export class PointSteps {
     return countRolled(history)
   }
 
-  private look(): void {
-    const { clock, logger } = this.services
-    this.round = this.rollUpDue().catch((error: unknown) =>
-      logger.warn('points could not be rolled up', { error: String(error) }),
-    )
-    void this.round.then(() => {
-      if (!this.isClosed) this.cancel = clock.after(LOOK_MS, () => this.look())
-    })
+  protected work(): Promise<void> {
+    return this.rollUpDue()
+  }
+
+  protected failed(error: unknown): void {
+    this.services.logger.warn('points could not be rolled up', { error: String(error) })
   }
 
   /** Where to continue; undefined for a history without points. */

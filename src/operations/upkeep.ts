@@ -62,7 +62,7 @@ export const openUpkeep = async (services: OperationServices, isOurs: IsOurs) =>
     },
     onFailure: (error, stream) => logger.error('the log was not swept', { stream, error: String(error) }),
   })
-  sweeper.start()
+  sweeper.startLater()
   const work = upkeepWork({
     rebuild: (name, signal) => inTurn(() => rebuild(services, name, AbortSignal.any([signal, ended]))),
     sweep: () => sweeper.sweepAll(),

@@ -21,6 +21,7 @@ import { jobDecider } from '../../kit/jobs/life.ts'
 import { assertRoom } from '../../kit/quotas/quotas.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
+import { Rounds } from '../../kit/operations/rounds.ts'
 import type { Services } from '../../kit/services.ts'
 import { callerNow } from '../callers/caller-now.ts'
 
@@ -33,43 +34,30 @@ const NOTICE_CHARS_MAX = 1_000
 export type ScheduledExportServices = ResourceServices & ExportSources & Pick<Services, 'clock' | 'logger'>
 
 /** Requests the exports of due configs, each once: its id is derived from config and due time. */
-export class ScheduledExports {
+export class ScheduledExports extends Rounds {
   private readonly services: ScheduledExportServices
   private readonly configs: ResourceWriter
   private readonly places: JobPlaces
   private readonly end = new AbortController()
-  private cancel = (): void => undefined
-  private round: Promise<void> = Promise.resolve()
 
   constructor(services: ScheduledExportServices) {
+    super(services.clock, LOOK_MS)
     this.services = services
     this.configs = exportConfig.writer(services)
     this.places = new JobPlaces(services.tables, EXPORT_BOUNDS)
   }
 
-  start(): this {
-    this.look()
-    return this
-  }
-
-  async close(): Promise<void> {
+  override close(): Promise<void> {
     this.end.abort()
-    this.cancel()
-    await this.round
+    return super.close()
   }
 
-  private look(): void {
-    const { clock, logger } = this.services
-    this.round = this.askDue().catch((error: unknown) =>
-      logger.warn('due exports could not be asked for', { error: String(error) }),
-    )
-    void this.round.then(() => {
-      if (!this.end.signal.aborted) this.cancel = clock.after(LOOK_MS, () => this.look())
-    })
+  protected failed(error: unknown): void {
+    this.services.logger.warn('due exports could not be asked for', { error: String(error) })
   }
 
   /** A config that cannot be served now waits for the next look, and blocks none of the others. */
-  private async askDue(): Promise<void> {
+  protected async work(): Promise<void> {
     const { tables, clock, logger } = this.services
     const range = { field: 'nextAt', to: clock.now() }
     const question = { range, sort: { field: 'nextAt', order: 'asc' as const }, limit: PAGE_ROWS }

@@ -11,6 +11,7 @@ import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
+import { Rounds } from '../../kit/operations/rounds.ts'
 import type { Services } from '../../kit/services.ts'
 
 export const SCHEDULED_TASKS = 'scheduled-tasks'
@@ -23,47 +24,24 @@ const AT_ONCE = 8
 const NOTICE_CHARS_MAX = 1_000
 
 /** Makes the tasks of due schedules, each once: its id is derived from schedule and due time. */
-export class ScheduledTasks {
+export class ScheduledTasks extends Rounds {
   private readonly services: ResourceServices & Pick<Services, 'clock' | 'logger'>
   private readonly schedules: ResourceWriter
   private readonly tasks: TaskWriter
-  private cancel = (): void => undefined
-  private round: Promise<void> = Promise.resolve()
-  private isClosed = false
 
   constructor(services: ResourceServices & Pick<Services, 'clock' | 'logger'>) {
+    super(services.clock, LOOK_MS)
     this.services = services
     this.schedules = schedule.writer(services)
     this.tasks = new TaskWriter(services)
   }
 
-  start(): this {
-    this.look()
-    return this
-  }
-
-  /** Resolves when the current look has ended. */
-  idle(): Promise<void> {
-    return this.round
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true
-    this.cancel()
-    await this.round
-  }
-
-  private look(): void {
-    this.round = this.makeDue().catch((error: unknown) =>
-      this.services.logger.warn('due schedules could not be served', { error: String(error) }),
-    )
-    void this.round.then(() => {
-      if (!this.isClosed) this.cancel = this.services.clock.after(LOOK_MS, () => this.look())
-    })
+  protected failed(error: unknown): void {
+    this.services.logger.warn('due schedules could not be served', { error: String(error) })
   }
 
   /** A schedule that cannot be served now waits for the next look, and blocks none of the others. */
-  private async makeDue(): Promise<void> {
+  protected async work(): Promise<void> {
     const { tables, clock, logger } = this.services
     const range = { field: 'makeAt', to: clock.now() }
     const question = { range, sort: { field: 'makeAt', order: 'asc' as const }, limit: PAGE_ROWS }

@@ -1,3 +1,4 @@
+import { Rounds } from '../../kit/operations/rounds.ts'
 import type { Services } from '../../kit/services.ts'
 
 /** One family of partition streams, and the truncation of one of them. */
@@ -15,7 +16,6 @@ export interface SweeperOptions {
   onSwept?(): Promise<void>
   /** Called with each stream that was not swept, and without one when a sweep failed as a whole. */
   onFailure(error: unknown, stream?: string): void
-  intervalMs?: number
 }
 
 /** Remainder of a stream after a sweep. */
@@ -29,30 +29,22 @@ export interface Swept {
 const HOUR_MS = 3_600_000
 
 /** Truncates the streams of partitions once an hour. */
-export class PartitionSweeper {
+export class PartitionSweeper extends Rounds {
   private readonly services: Pick<Services, 'clock' | 'partitions'>
   private readonly options: SweeperOptions
-  private cancelTimer: () => void = () => undefined
-  private sweeping: Promise<unknown> = Promise.resolve()
-  private isClosed = false
 
   constructor(services: Pick<Services, 'clock' | 'partitions'>, options: SweeperOptions) {
+    super(services.clock, HOUR_MS)
     this.services = services
     this.options = options
   }
 
-  start(): void {
-    this.cancelTimer = this.services.clock.after(this.options.intervalMs ?? HOUR_MS, () => {
-      this.sweeping = this.sweepAll()
-        .catch((error) => this.options.onFailure(error))
-        .finally(() => !this.isClosed && this.start())
-    })
+  protected work(): Promise<Swept[]> {
+    return this.sweepAll()
   }
 
-  async close(): Promise<void> {
-    this.isClosed = true
-    this.cancelTimer()
-    await this.sweeping
+  protected failed(error: unknown): void {
+    this.options.onFailure(error)
   }
 
   /** Sweeps every stream; a failing one does not stop the others. Answers the truncated ones. */
