@@ -4,7 +4,6 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { assertExists } from '../../kit/resource/references.ts'
-import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
 import { type ExportShape, exportShape } from './columns.ts'
 import type { ExportFormat, ExportKind, ExportQuestion } from './events.ts'
 import type { ExportWalk, ListWalker } from './walk.ts'
@@ -103,13 +102,4 @@ export const openExport = async (
   const filter =
     question.kind === 'data' ? { ...question.filter, dataTypeId: question.dataTypeId as string } : question.filter
   return { shape, walk: await lists[question.kind].walk(caller, filter, shape.fields, now, signal) }
-}
-
-export const timeZoneOf = async (tables: TableStore, organizationId: string): Promise<string> => {
-  const row = await tables.get<Row & { settings?: { timeZone?: string } }>(
-    ORGANIZATIONS_TABLE,
-    organizationId,
-    organizationId,
-  )
-  return row?.settings?.timeZone ?? 'UTC'
 }

@@ -63,6 +63,12 @@ export type RevocationRow = {
 export const USERS_TABLE = 'users'
 export const ROLES_TABLE = 'roles'
 export const ORGANIZATIONS_TABLE = 'organizations'
+
+/** Time zone of an organization. */
+export const timeZoneOf = async (tables: Pick<TableStore, 'get'>, organizationId: string): Promise<string> => {
+  const row = await tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
+  return (row?.settings as { timeZone?: string } | undefined)?.timeZone ?? 'UTC'
+}
 export const HUBS_TABLE = 'hubs'
 export const TEAMS_TABLE = 'teams'
 

@@ -1,9 +1,9 @@
 import { POINT_STEPS, PointSteps } from '../../../projections/point-steps.ts'
-import type { Feature, FeatureServices } from '../../feature.ts'
+import type { Feature } from '../../feature.ts'
 import { ownedPart } from '../../kit/consumers/owners.ts'
 import { ownShares } from '../../kit/http/own-share.ts'
 import { GeofenceBoxes } from '../geofences/boxes.ts'
-import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
+import { timeZoneOf } from '../identity/views.ts'
 import { trackerLookups } from '../trackers/views.ts'
 import { reportRoutes } from './api.ts'
 import { limitsOf, placesOf } from './fences.ts'
@@ -26,9 +26,4 @@ export const reports: Feature = {
       limitsOf: (organizationId, groupIds) => limitsOf(tables, organizationId, groupIds),
     })
   },
-}
-
-const timeZoneOf = async (tables: FeatureServices['tables'], organizationId: string): Promise<string> => {
-  const row = await tables.get(ORGANIZATIONS_TABLE, organizationId, organizationId)
-  return (row?.settings as { timeZone?: string } | undefined)?.timeZone ?? 'UTC'
 }

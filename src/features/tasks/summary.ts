@@ -9,7 +9,7 @@ import { answered, dataAnswer } from '../../kit/http/page-members.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { route, type Route } from '../../kit/http/route.ts'
 import { listShape } from '../../kit/resource/rows.ts'
-import { ORGANIZATIONS_TABLE } from '../identity/views.ts'
+import { timeZoneOf } from '../identity/views.ts'
 import { taskConditions } from './conditions.ts'
 import { ABSENT, task } from './task.ts'
 import { isLate, LATE, OPEN, TASK_STATES, TASKS, type TaskRow } from './views.ts'
@@ -172,14 +172,8 @@ const inOrder = (groups: ReadonlyMap<string | null, Group>, groupBy: GroupBy): G
   return [...groups.values()].sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
 }
 
-const daysOf = async (tables: Tables, { organizationId }: UserCaller): Promise<LocalDays> => {
-  const row = await tables.get<Row & { settings?: { timeZone?: string } }>(
-    ORGANIZATIONS_TABLE,
-    organizationId,
-    organizationId,
-  )
-  return new LocalDays(row?.settings?.timeZone ?? 'UTC')
-}
+const daysOf = async (tables: Tables, { organizationId }: UserCaller): Promise<LocalDays> =>
+  new LocalDays(await timeZoneOf(tables, organizationId))
 
 /** Days of a time zone, which may have 23 hours, or 25. */
 class LocalDays {

@@ -8,9 +8,9 @@ import {
   type ExportSources,
   openExport,
   questionOf,
-  timeZoneOf,
 } from '../../features/exports/question.ts'
 import { EXPORT, EXPORT_BOUNDS } from '../../features/exports/views.ts'
+import { timeZoneOf } from '../../features/identity/views.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { NO_ORGANIZATION } from '../../kernel/table.ts'
