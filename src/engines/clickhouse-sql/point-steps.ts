@@ -1,4 +1,4 @@
-import type { HistoryErasure, HistoryStore } from '../history-store.ts'
+import type { HistoryErasure, HistoryParameters, HistoryStore } from '../history-store.ts'
 import { POINTS } from './history-tables.ts'
 import { createCopied, createTable, type Definition, dropTable, type Layout, shardsOf, timeOf } from './layout.ts'
 import { encodeNativeBlock, writeUuid } from './native-block.ts'
@@ -144,30 +144,28 @@ interface Late {
 }
 
 /** Late steps of an organization, of `trackerIds` or all. */
-export const lateStepsOf = async (
+export const lateStepsOf = (
   store: Rows,
   { organizationId, trackerIds, from }: { organizationId: string; trackerIds: 'all' | readonly string[]; from: number },
   limit: number,
 ): Promise<LateRange[]> => {
   const whose = trackerIds === 'all' ? '' : 'AND trackerId IN {trackers:Array(UUID)}'
-  const found = await store.rows<Late>(
-    `SELECT toString(organizationId) AS organizationId, toString(trackerId) AS trackerId, toUnixTimestamp64Milli(at) AS at
-    FROM (SELECT organizationId, trackerId, at FROM ${LATE} WHERE organizationId = {organization:UUID} ${whose}
-      AND at >= ${timeOf('from')} GROUP BY organizationId, trackerId, at ORDER BY ${LATE_ORDER} LIMIT {limit:UInt64})
-    ORDER BY ${LATE_ORDER} SETTINGS prefer_column_name_to_alias = 1`,
-    { organization: organizationId, from, limit, ...(trackerIds !== 'all' && { trackers: trackerIds }) },
-  )
-  return rangesOf(found)
+  const condition = `organizationId = {organization:UUID} ${whose} AND at >= ${timeOf('from')}`
+  const trackers = trackerIds !== 'all' && { trackers: trackerIds }
+  return lateWhere(store, condition, { organization: organizationId, from, limit, ...trackers })
 }
 
 /** Late steps marked up to that time, one tracker's together. */
-export const lateSteps = async (store: Rows, markedBy: number, limit: number): Promise<LateRange[]> => {
+export const lateSteps = (store: Rows, markedBy: number, limit: number): Promise<LateRange[]> =>
+  lateWhere(store, 'markedAt <= {markedBy:Int64}', { markedBy, limit })
+
+const lateWhere = async (store: Rows, condition: string, parameters: HistoryParameters): Promise<LateRange[]> => {
   const found = await store.rows<Late>(
     `SELECT toString(organizationId) AS organizationId, toString(trackerId) AS trackerId, toUnixTimestamp64Milli(at) AS at
-    FROM (SELECT organizationId, trackerId, at FROM ${LATE} WHERE markedAt <= {markedBy:Int64}
-      GROUP BY organizationId, trackerId, at ORDER BY organizationId, trackerId, at LIMIT {limit:UInt64})
+    FROM (SELECT organizationId, trackerId, at FROM ${LATE} WHERE ${condition}
+      GROUP BY organizationId, trackerId, at ORDER BY ${LATE_ORDER} LIMIT {limit:UInt64})
     ORDER BY ${LATE_ORDER} SETTINGS prefer_column_name_to_alias = 1`,
-    { markedBy, limit },
+    parameters,
   )
   return rangesOf(found)
 }
