@@ -7,7 +7,6 @@ import { endProcess } from '../write-errors.ts'
 import { APPEND_BYTES_MAX, type Appended, type ExpectedRevision, WrongRevision } from '../event-log.ts'
 import { LogBatch } from './batch.ts'
 import { idOfFrame, type PreparedEvent, positionOfFrame, prepareEvent } from './frame.ts'
-import type { Job, WaitingAppend } from './jobs.ts'
 import { lastRevision, type LogStore, type StreamInfo } from './store.ts'
 
 export interface WriterOptions {
@@ -18,6 +17,33 @@ export interface WriterOptions {
   /** Called after each commit, with its changes. */
   committed(streams: Iterable<StreamInfo>): void
 }
+
+interface Waiting<Answer> {
+  stream: string
+  resolve(answer: Answer): void
+  reject(error: unknown): void
+}
+
+interface WaitingAppend extends Waiting<Appended> {
+  kind: 'append'
+  events: PreparedEvent[]
+  expected: ExpectedRevision
+  bytes: number
+}
+
+interface WaitingTruncation extends Waiting<void> {
+  kind: 'truncate'
+  /** The first remaining revision; `all` erases the stream. */
+  before: number | 'all'
+}
+
+interface WaitingProbe extends Waiting<void> {
+  kind: 'probe'
+  bytes: number
+}
+
+/** Work that waits for the next commit. */
+type Job = WaitingAppend | WaitingTruncation | WaitingProbe
 
 const QUEUED_JOBS_MAX = 200_000
 const QUEUED_BYTES_MAX = 256 * 1024 * 1024

@@ -1,4 +1,5 @@
 import { Busboy, type BusboyHeaders } from '@fastify/busboy'
+import { fileTooLarge } from '../../engines/file-store.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 
 export interface UploadedFile {
@@ -52,7 +53,7 @@ export const parseMultipart = (
       const file: UploadedFile = { field, name: name ?? '', contentType: type, bytes: Buffer.alloc(0) }
       parsed.files.push(file)
       stream.on('data', (piece: Buffer) => void pieces.push(piece))
-      stream.on('limit', () => reject(tooLarge(limits.fileBytesMax)))
+      stream.on('limit', () => reject(fileTooLarge(limits.fileBytesMax)))
       stream.on('error', () => reject(brokenForm()))
       stream.on('end', () => {
         file.bytes = Buffer.concat(pieces)
@@ -85,9 +86,6 @@ export const openForm = (contentType: string | undefined, { fields, files, fileB
     throw brokenForm()
   }
 }
-
-const tooLarge = (bytesMax: number): Failure =>
-  new Failure('too_large', { message: `The file is larger than ${bytesMax} bytes.` })
 
 export const brokenForm = (): Failure =>
   new Failure('invalid', { message: 'The body is no whole multipart/form-data form.' })

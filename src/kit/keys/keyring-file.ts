@@ -9,6 +9,7 @@ import {
 } from 'node:crypto'
 import {
   KEY_BYTES,
+  newTokenKey,
   readKeyring,
   readOrMakeKeyring,
   replaceKeyring,
@@ -16,7 +17,6 @@ import {
   type TokenKeyEntry,
 } from './keyring-store.ts'
 import type { Keyring } from './keyring.ts'
-import { rotateTokenKeys, verifyingTokenKeys } from './token-keys.ts'
 
 /** A keyring whose token keys can be changed, in its file and for its holders. */
 export interface FileKeyring extends Keyring {
@@ -112,3 +112,24 @@ const unseal = (key: Buffer, purpose: string, sealed: string): string => {
   decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
   return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8')
 }
+
+/** Number of keys that verify at a time: a token names its key, so more keys only enlarge the file. */
+const KEYS_MAX = 16
+
+/** A new key first; the signing one verifies for `tokenTtlMs` more. @throws Error when too many still verify. */
+const rotateTokenKeys = (keys: readonly TokenKeyEntry[], now: number, tokenTtlMs: number): TokenKeyEntry[] => {
+  const before = verifyingTokenKeys(keys, now).map((key) => ({
+    ...key,
+    verifiesUntil: key.verifiesUntil ?? now + wholeSeconds(tokenTtlMs),
+  }))
+  if (before.length >= KEYS_MAX)
+    throw new Error(`${before.length} token keys verify still; the next one can be made when the oldest has ended`)
+  return [newTokenKey(), ...before]
+}
+
+/** Keys that still sign or verify. */
+const verifyingTokenKeys = (keys: readonly TokenKeyEntry[], now: number): TokenKeyEntry[] =>
+  keys.filter(({ verifiesUntil = now }) => verifiesUntil >= now)
+
+/** In the unit of tokens. */
+const wholeSeconds = (ms: number): number => Math.ceil(ms / 1000) * 1000

@@ -1,6 +1,7 @@
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
+import { objectSchema } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
 import { answerList } from '../http/answer-list.ts'
 import { pageTexts } from '../http/page-texts.ts'
@@ -8,7 +9,13 @@ import { FIELDS_QUERY, listQuerySchema, shownRow, type ListQuery } from '../http
 import { userOf } from '../http/request-context.ts'
 import { route, type Route } from '../http/route.ts'
 import { amendSchema, createSchema, nameOf, replaceSchema } from './schemas.ts'
-import { VERBS, type ResourceDeclaration, type ResourceServices, type Verb } from './declaration.ts'
+import {
+  VERBS,
+  type ResourceAction,
+  type ResourceDeclaration,
+  type ResourceServices,
+  type Verb,
+} from './declaration.ts'
 import {
   article,
   capital,
@@ -21,7 +28,7 @@ import {
   words,
 } from './answers.ts'
 import { assertNewNames } from './new-names.ts'
-import { actionRoute, rotationRoute } from './action-routes.ts'
+import { withDefaults } from './pick.ts'
 import { listShape } from './rows.ts'
 import { one, type RouteParts, type Served, written } from './served.ts'
 import { findRow, presented } from './show.ts'
@@ -198,6 +205,44 @@ const deleteRoute = (served: Served): Route => {
       }
       const { wrote, isPending } = await writes.delete(originOf(request), deletion)
       return { wrote, ...(isPending && { headers: { 'waymark-pending': 'true' } }) }
+    },
+  })
+}
+
+const actionRoute = (served: Served, action: ResourceAction): Route => {
+  const { declaration, services, writes } = served
+  return route<object, JsonObject>({
+    ...one(declaration, 'POST', 'read', action.permission ?? declaration.permissions.edit, `/${action.path}`),
+    operationId: action.operationId,
+    summary: action.summary,
+    ...(action.body !== undefined && {
+      body: objectSchema(action.body),
+      bodyExample: action.bodyExample,
+      bodyRequired: Object.values(action.body).some(({ optional }) => optional !== true),
+    }),
+    answers: { 200: action.answer ?? rowAnswer(declaration) },
+    handler: async (request) => {
+      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
+      const origin = { ...originOf(request), caller: userOf(request) }
+      const body = action.body === undefined ? {} : withDefaults(action.body, request.body ?? {})
+      const done = await action.run({ request, body, origin, id: row._id as string, row, writes, services })
+      return 'row' in done ? written(served, request, done) : done
+    },
+  })
+}
+
+/** Replaces the secret that was shown with another one. */
+const rotationRoute = (served: Served, writer: ResourceWriter): Route => {
+  const { declaration, services } = served
+  const { path = '', operationId = '', summary = '' } = declaration.secrets?.told?.rotation ?? {}
+  return route({
+    ...one(declaration, 'POST', 'read', declaration.permissions.edit, `/${path}`),
+    operationId,
+    summary,
+    answers: { 200: toldAnswer(declaration) },
+    handler: async (request) => {
+      const row = await findRow(declaration, services, request, request.params[idParameter(declaration)])
+      return written(served, request, await writer.rotate(originOf(request), row._id as string))
     },
   })
 }
