@@ -14,6 +14,7 @@ import { type EventLog, WrongRevision } from '../../engines/event-log.ts'
 import { TRIAL_STREAM } from '../../engines/examination.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { grouped } from '../../kernel/grouped.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { ORIGIN_STREAM } from '../../kit/consumers/log-origin.ts'
 import { type LogDigest, LogDigester } from './log-digest.ts'
 
@@ -140,11 +141,7 @@ export class LogCopy {
   private async put(window: readonly RecordedEvent[], position: number): Promise<void> {
     const streams = grouped(window, ({ stream }) => stream)
     await this.noteBases(streams)
-    const waiting = [...streams]
-    const work = async (): Promise<void> => {
-      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await this.putStream(...next)
-    }
-    await Promise.all(Array.from({ length: STREAMS_AT_ONCE }, work))
+    await severalAtOnce(streams, STREAMS_AT_ONCE, ([stream, events]) => this.putStream(stream, events))
     for (const event of window) this.digest.add(event)
     await this.note(COPY_PASSED, { position, digest: this.digest.result() } satisfies Passed)
     this.options.onProgress?.(this.digest.events)

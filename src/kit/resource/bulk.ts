@@ -2,6 +2,7 @@ import { breathe } from '../../kernel/breath.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { isObject, type JsonObject, type JsonSchema } from '../../kernel/json.ts'
 import { idSource } from '../commands/ids.ts'
+import { severalAtOnce } from '../commands/several-at-once.ts'
 import { allWrote } from '../commands/wrote.ts'
 import { envelope, UUID } from '../http/page-members.ts'
 import type { Answer, Wrote } from '../http/route.ts'
@@ -95,11 +96,7 @@ export const writeEach = async <Done extends Written>(
     for (const key of keys) turns.set(key, done)
     return done
   }
-  let next = 0
-  const lane = async (): Promise<void> => {
-    while (next < items.length) await inTurn(next++)
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+  await severalAtOnce(items.keys(), AT_ONCE, inTurn)
   const done = outcomes.filter((one): one is Done => !('index' in one))
   const rejected = outcomes.filter((one): one is Rejected => 'index' in one)
   return { done, rejected, wrote: allWrote(...done.map(({ wrote }) => wrote)) }
