@@ -52,16 +52,9 @@ export const referencesOf = (declaration: ResourceDeclaration): readonly Referen
   return references
 }
 
-/** Ids that a field names, one or a list. */
-export const namedIn = (values: { [field: string]: unknown }, field: string): string[] => {
-  const value = values[field]
-  if (Array.isArray(value)) return value as string[]
-  return typeof value === 'string' ? [value] : []
-}
-
 /** Ids whose records cannot be deleted while these values name them. */
 export const heldBy = ({ field, namesWhile = {} }: Reference, values: { [field: string]: unknown }): string[] =>
-  Object.entries(namesWhile).every(([name, ones]) => ones.includes(String(values[name]))) ? namedIn(values, field) : []
+  Object.entries(namesWhile).every(([name, ones]) => ones.includes(String(values[name]))) ? valuesOf(values, field) : []
 
 /**
  * Checks that each newly named record exists and that the caller sees it. The service itself has checked its writes.
@@ -78,8 +71,8 @@ export const assertReferences = async (
   if (caller === undefined) return
   const checks = referencesOf(declaration).flatMap(({ field, target }) => {
     const declared = resources.declarationOf(target)
-    const known = namedIn(before ?? {}, field)
-    return namedIn(values, field).flatMap((id, i) => {
+    const known = valuesOf(before ?? {}, field)
+    return valuesOf(values, field).flatMap((id, i) => {
       if (known.includes(id)) return []
       const own = declaration.body?.paths?.[field] ?? `/${field}`
       const path = Array.isArray(values[field]) ? `${own}/${i}` : own

@@ -4,11 +4,11 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { severalAtOnce } from '../commands/several-at-once.ts'
 import { allWrote } from '../commands/wrote.ts'
-import { seesRow } from '../http/list-query.ts'
+import { seesRow, valuesOf } from '../http/list-query.ts'
 import type { Wrote } from '../http/route.ts'
 import type { KnownResources, Redirected, ResourceDeclaration, ResourceServices } from './declaration.ts'
 import { pathsOf, words } from './answers.ts'
-import { heldBy, namedIn, type Reference, referencesOf } from './references.ts'
+import { heldBy, type Reference, referencesOf } from './references.ts'
 import { ResourceWriter } from './write.ts'
 import { asService, type LeavingRecord, type RecordRef, type WriteOrigin } from './writes.ts'
 
@@ -199,7 +199,7 @@ const redirectOne = async (
 }
 
 const redirected = (values: JsonObject, field: string, id: string, heir: string | undefined): JsonObject => {
-  if (!namedIn(values, field).includes(id)) return values
+  if (!valuesOf(values, field).includes(id)) return values
   const { [field]: value, ...others } = values
   if (!Array.isArray(value)) return heir === undefined ? others : { ...others, [field]: heir }
   const left = value.filter((one) => one !== id && one !== heir)

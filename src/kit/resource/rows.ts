@@ -4,10 +4,10 @@ import type { TableDeclaration } from '../../kernel/table.ts'
 import { eventTypes, idOfStream, rowAfter, rowParts, type ResourceData } from '../commands/declared-event.ts'
 import type { Projection, Rows } from '../consumers/projection.ts'
 import { linkRows } from '../http/link-rows.ts'
-import type { ListShape } from '../http/list-query.ts'
+import { type ListShape, valuesOf } from '../http/list-query.ts'
 import { rowSchema } from './schemas.ts'
 import type { ResourceDeclaration } from './declaration.ts'
-import { namedIn, referencesOf } from './references.ts'
+import { referencesOf } from './references.ts'
 
 export const tableOf = (declaration: ResourceDeclaration): TableDeclaration => {
   const { equality = [], range = [], sparse = [], text = [] } = declaration.table?.indexes ?? {}
@@ -78,7 +78,7 @@ export const rowSource = (declaration: ResourceDeclaration): RowSource => {
         await putRow(declaration, event, data, rows)
       for (const { member, field, types: others } of links) {
         if (!Object.values(others).includes(event.type)) continue
-        const named = event.type === others.deleted ? [] : namedIn(data.values, field)
+        const named = event.type === others.deleted ? [] : valuesOf(data.values, field)
         await linkRows(rows, { table, scope: data.organizationId, field: member }, idOfStream(event.stream), named)
       }
     },
