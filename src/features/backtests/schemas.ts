@@ -1,6 +1,6 @@
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
-import { DATE_TIME, UUID } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 
 export const GEOFENCE_ID = idSchema('The id of the geofence.')
 export const BACKTEST_ID = idSchema('The id of the back-test.')
@@ -39,10 +39,9 @@ export const BACKTEST_BODY: JsonSchema = {
 
 export const BODY_EXAMPLE = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', debounce: { fixes: 3 } }
 
-export const JOB_SCHEMA: JsonSchema = {
-  title: 'Backtest',
-  type: 'object',
-  properties: {
+export const JOB_SCHEMA: JsonSchema = answered(
+  'Backtest',
+  {
     _id: UUID,
     organizationId: UUID,
     geofenceId: UUID,
@@ -57,9 +56,7 @@ export const JOB_SCHEMA: JsonSchema = {
     processed: { type: 'integer', description: 'Points read so far.' },
     transitions: { type: 'integer', description: 'How many were found; once it is completed.' },
     error: {
-      type: 'object',
-      properties: { code: { type: 'string' }, message: { type: 'string' } },
-      required: ['code', 'message'],
+      ...answered(undefined, { code: { type: 'string' }, message: { type: 'string' } }),
       description: 'Why it failed.',
     },
     from: DATE_TIME,
@@ -71,22 +68,8 @@ export const JOB_SCHEMA: JsonSchema = {
     updatedAt: DATE_TIME,
     version: { type: 'integer' },
   },
-  required: [
-    '_id',
-    'organizationId',
-    'geofenceId',
-    'geofenceGroupId',
-    'userId',
-    'status',
-    'total',
-    'processed',
-    'from',
-    'to',
-    'createdAt',
-    'updatedAt',
-    'version',
-  ],
-}
+  ['transitions', 'error', 'trackers', 'maxAccuracy', 'debounce'],
+)
 
 export const JOB_EXAMPLE: JsonObject = {
   _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',

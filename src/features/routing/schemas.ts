@@ -1,7 +1,7 @@
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { bool, id, integer, list, number, objectSchema, optional, time } from '../../kernel/schema.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
-import { DATE_TIME, UUID } from '../../kit/http/page-members.ts'
+import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { TASKS_MAX } from './result.ts'
 
 export const ROUTING_ID = idSchema('The id of the routing result.')
@@ -33,10 +33,9 @@ export const ROUTING_EXAMPLE: JsonObject = {
   seconds: 10,
 }
 
-export const JOB_SCHEMA: JsonSchema = {
-  title: 'Routing',
-  type: 'object',
-  properties: {
+export const JOB_SCHEMA: JsonSchema = answered(
+  'Routing',
+  {
     _id: UUID,
     organizationId: UUID,
     routingResultId: { ...UUID, description: 'The routing result that it fills; the same id.' },
@@ -49,29 +48,15 @@ export const JOB_SCHEMA: JsonSchema = {
     unassigned: { type: 'integer', description: 'How many tasks are in none.' },
     steps: { type: 'integer', description: 'Steps of the search.' },
     error: {
-      type: 'object',
-      properties: { code: { type: 'string' }, message: { type: 'string' } },
-      required: ['code', 'message'],
+      ...answered(undefined, { code: { type: 'string' }, message: { type: 'string' } }),
       description: 'Why it failed.',
     },
     createdAt: DATE_TIME,
     updatedAt: DATE_TIME,
     version: { type: 'integer' },
   },
-  required: [
-    '_id',
-    'organizationId',
-    'routingResultId',
-    'hubId',
-    'userId',
-    'status',
-    'total',
-    'processed',
-    'createdAt',
-    'updatedAt',
-    'version',
-  ],
-}
+  ['routes', 'unassigned', 'steps', 'error'],
+)
 
 export const JOB_EXAMPLE: JsonObject = {
   _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a',
