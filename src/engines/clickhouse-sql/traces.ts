@@ -13,7 +13,7 @@ import type { Statement } from './points.ts'
 export const TRACES = 'trace_cells'
 
 /** Zooms whose tiles are the cells: 38 m, 306 m and 4.9 km wide at the equator. */
-export const CELL_LEVELS = [20, 17, 13] as const
+const CELL_LEVELS = [20, 17, 13] as const
 const FINEST = CELL_LEVELS[0]
 /** Maximum of cells filled in between two points: beyond, the way is unknown. */
 const FILLED_MAX = 64

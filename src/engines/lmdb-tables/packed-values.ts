@@ -19,7 +19,7 @@ export const behindScalar = (bytes: Buffer, at: number): number => {
 }
 
 /** End of the scalar, array or map that begins there; -1 where it is, or has, a value of another kind. */
-export const behindValue = (bytes: Buffer, at: number): number => {
+const behindValue = (bytes: Buffer, at: number): number => {
   const kind = bytes[at]
   if (kind >= 0x80 && kind < 0x90) return behindValues(bytes, at + 1, 2 * (kind & 0xf))
   if (kind >= 0x90 && kind < 0xa0) return behindValues(bytes, at + 1, kind & 0xf)

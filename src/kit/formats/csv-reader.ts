@@ -5,7 +5,7 @@ import { unharmed } from './csv-writer.ts'
 import { type Encoding, detectEncoding } from './detect-encoding.ts'
 import { FileFault, type TableLimits, type TableRow } from './table-cells.ts'
 
-export const DELIMITERS = [',', ';', '\t', '|'] as const
+const DELIMITERS = [',', ';', '\t', '|'] as const
 export type Delimiter = (typeof DELIMITERS)[number]
 
 export interface CsvForm {

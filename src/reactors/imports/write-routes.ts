@@ -112,7 +112,7 @@ const planOf = async ({ services, writer, run, origin }: Writing, group: readonl
  * Routes with these places: by sequence, those without one after the others, and existing visits in their order, the
  * first one counting as sequence 1. A changed route has no distance and no duration any more.
  */
-export const routesWith = (before: readonly RouteValues[], places: readonly ImportPlace[]): RouteValues[] => {
+const routesWith = (before: readonly RouteValues[], places: readonly ImportPlace[]): RouteValues[] => {
   const placed = new Set(places.map(({ taskId }) => taskId))
   const byVehicle = grouped(places, ({ vehicleId }) => vehicleId)
   const kept = before.flatMap((route) => {
