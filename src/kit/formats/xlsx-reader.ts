@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import { SaxesParser } from 'saxes'
 import { numberCell, type Shown, shownByCode, shownByNumber } from './serial-dates.ts'
 import { type Cell, FileFault, type TableLimits, type TableRow } from './table-cells.ts'
+import { textOf } from './xlsx-text.ts'
 import { ZipReader } from './zip-reader.ts'
 
 const ROW_MAX = 1_048_576
@@ -59,10 +60,10 @@ export class XlsxReader {
   }
 
   private valueOf({ type, style, text, hasFormula }: RawCell): Cell {
-    if (type === 'inlineStr') return text === '' ? null : text
+    if (type === 'inlineStr') return text === '' ? null : textOf(text)
     if (text === '') return hasFormula ? { fault: 'a formula without a value' } : null
     if (type === 's') return this.strings[Number(text)] ?? null
-    if (type === 'str') return text
+    if (type === 'str') return textOf(text)
     if (type === 'b') return text === '1' || text === 'true'
     if (type === 'e') return { fault: text }
     if (type === 'd') return { at: text.replace(/Z$/, '') }
@@ -99,7 +100,7 @@ class SheetReading implements Handlers {
     if (name === 'row') {
       this.row = attributes.r === undefined ? this.row + 1 : Number(attributes.r)
       if (!(this.row >= 1 && this.row <= ROW_MAX))
-        throw new FileFault('invalid', `There is no row ${attributes.r} in a sheet.`)
+        throw new FileFault('invalid', `There is no row ${attributes.r ?? this.row} in a sheet.`)
       this.cells = []
       this.column = -1
     } else if (name === 'c') {
@@ -240,7 +241,7 @@ const stringsOf = async (zip: ZipReader, part: string, { sharedCharsMax }: Table
     close: (name) => {
       if (name === 'rPh') isPhonetic = false
       else if (name === 't') isText = false
-      else if (name === 'si') strings.push(text)
+      else if (name === 'si') strings.push(textOf(text))
     },
   })
   return strings

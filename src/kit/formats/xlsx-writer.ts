@@ -2,6 +2,7 @@ import { Writable } from 'node:stream'
 import type exceljs from 'exceljs'
 import type { TableWriter, WrittenCell } from './table-writer.ts'
 import { ZonedTime } from '../../kernel/zoned-time.ts'
+import { plainText } from './xlsx-text.ts'
 
 export interface XlsxOptions {
   header: readonly string[]
@@ -113,17 +114,6 @@ const writeCell = (row: exceljs.Row, column: number, value: WrittenCell, zone: Z
 
 /** The package writes plain texts as results of formulas: some readers decode entities in them twice or trim them. */
 const READ_TWICE = /&|_x[0-9a-fA-F]{4}_|^\s|\s$/
-
-const NEEDS_CARE = /\r|_x[0-9a-fA-F]{4}_|[^\t\n\r\x20-\ud7ff\ue000-\ufffd]/
-
-/** Text as a cell holds it; characters that XML cannot express are left out. */
-const plainText = (text: string): string => {
-  if (!NEEDS_CARE.test(text)) return text
-  return text
-    .replace(/_(?=x[0-9a-fA-F]{4}_)/g, '_x005F_')
-    .replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Cs}/gu, '')
-    .replaceAll('\r', '_x000D_')
-}
 
 const sheetName = (name: string): string => {
   const clean = [...name.replace(/[[\]:*?/\\\p{Cc}]/gu, ' ').trim()].slice(0, NAME_CHARS_MAX).join('')

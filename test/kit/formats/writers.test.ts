@@ -6,11 +6,14 @@ import { columnName } from '../../../src/kit/formats/column-name.ts'
 import { csvFormOf, readCsv } from '../../../src/kit/formats/csv-reader.ts'
 import { csvWriter } from '../../../src/kit/formats/csv-writer.ts'
 import { geojsonWriter, gpxWriter, jsonWriter } from '../../../src/kit/formats/feature-writers.ts'
+import { openTable } from '../../../src/kit/formats/open-table.ts'
 import { TABLE_LIMITS } from '../../../src/kit/formats/table-cells.ts'
 import { cellOf, type TableWriter, type WrittenCell, writeTable } from '../../../src/kit/formats/table-writer.ts'
 import { xlsxInThread } from '../../../src/kit/formats/xlsx-thread.ts'
 import { xlsxWriter } from '../../../src/kit/formats/xlsx-writer.ts'
 import { ZonedTime } from '../../../src/kernel/zoned-time.ts'
+import { systemClock } from '../../../src/kernel/system-clock.ts'
+import { zipOf } from '../../support/zip-of.ts'
 
 const bytesOf = async (writer: TableWriter, ...pages: WrittenCell[][][]): Promise<Buffer> => {
   const pieces: Buffer[] = []
@@ -48,6 +51,33 @@ t.test('csv: what is read again is what was written, formulas and phone numbers 
   const read: unknown[] = []
   for await (const { cells } of readCsv([bytes], csvFormOf([bytes]), TABLE_LIMITS)) read.push(cells)
   t.same(read, [['=a', 'b', 'c', 'd'], ...rows])
+})
+
+const readAgain = async (bytes: Uint8Array): Promise<unknown[]> => {
+  const source = async function* () {
+    yield bytes
+  }
+  const table = await openTable(source(), { clock: systemClock, signal: new AbortController().signal })
+  const rows: unknown[] = []
+  for await (const page of table.pages()) rows.push(...page.map(({ cells }) => cells))
+  await table.close()
+  return [table.columns, ...rows]
+}
+
+t.test('xlsx: what is read again is what was written, also what its XML cannot hold as it is', async (t) => {
+  const rows = [['a_x0041_b', '_x005F_', 'one\r\ntwo', 'x_x00e9_x00e9_', '_x41_ & _X0041_']]
+  const header = ['t_x0041_', 'b', 'c', 'd', 'e']
+  t.same(await readAgain(await bytesOf(xlsxWriter({ header, sheet: 'Texts' }), rows)), [header, ...rows])
+  const cell = (text: string, type: string): string =>
+    `<c t="${type}">${type === 'str' ? `<v>${text}</v>` : `<is><t>${text}</t></is>`}</c>`
+  const sheet = `<row>${cell('a_x0041_', 'inlineStr')}</row><row>${cell('one_x000D_\ntwo', 'str')}</row>`
+  const typed = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+  const byHand = zipOf({
+    'xl/workbook.xml': `<workbook xmlns:r="${typed}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels': `<Relationships><Relationship Id="r1" Type="${typed}/worksheet" Target="s.xml"/></Relationships>`,
+    'xl/s.xml': `<worksheet><sheetData>${sheet}</sheetData></worksheet>`,
+  })
+  t.same(await readAgain(byHand), [['aA'], ['one\r\ntwo']])
 })
 
 t.test('xlsx: an independent reader finds the same values; no text is a formula', async (t) => {
