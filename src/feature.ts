@@ -15,7 +15,7 @@ import type { Projection } from './kit/consumers/projection.ts'
 import type { Settle } from './kit/consumers/settle.ts'
 import type { Route } from './kit/http/route.ts'
 import type { JobWork } from './kit/jobs/attempt.ts'
-import type { JobView } from './kit/jobs/job.ts'
+import type { JobView, KeptJobs } from './kit/jobs/job.ts'
 import type { Life } from './kit/operations/life.ts'
 import type { Metrics } from './kit/operations/metrics.ts'
 import type { ResourceServices } from './kit/resource/declaration.ts'
@@ -81,6 +81,8 @@ export interface ProcessServices {
   deletedRecords: DeletedRecords
   /** `deletions` of every feature. */
   deletions: { readonly [noun: string]: string }
+  /** `keptJobs` of every feature. */
+  keptJobs: readonly KeptJobs[]
 }
 
 /**
@@ -107,6 +109,8 @@ export interface Feature {
   works?(services: FeatureServices): readonly JobWork[]
   /** The same jobs, for the live channel `job`. */
   jobViews?: readonly JobView[]
+  /** All its jobs of customers: they end with their organization. */
+  keptJobs?: readonly KeptJobs[]
   samples?(services: ResourceServices): SampleMaker
   /** Commands that write several streams. */
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into

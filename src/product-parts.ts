@@ -33,7 +33,8 @@ export const PROJECTIONS: readonly Projection[] = [
 // biome-ignore lint/suspicious/noExplicitAny: each kind has its own data, which only its steps look into
 export const processesOf = (services: ResourceServices, deletedRecords: DeletedRecords): Process<any>[] => {
   const deletions = Object.assign({}, ...FEATURES.map((feature) => feature.deletions))
-  const parts = { office: officeOf(services), services, deletedRecords, deletions }
+  const keptJobs = FEATURES.flatMap((feature) => feature.keptJobs ?? [])
+  const parts = { office: officeOf(services), services, deletedRecords, deletions, keptJobs }
   return [...FEATURES.flatMap((feature) => feature.processes?.(parts) ?? []), giveWay(services)]
 }
 

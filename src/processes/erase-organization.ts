@@ -6,8 +6,10 @@ import { eraseHistory } from '../features/locations/erase-history.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
 import { severalAtOnce } from '../kit/commands/several-at-once.ts'
 import { formatTime } from '../kit/http/request-context.ts'
+import type { KeptJobs } from '../kit/jobs/job.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { bury, buryNotifications, buryRecord } from './bury.ts'
+import { deleteJobs } from './delete-jobs.ts'
 import { erasePerson } from './erase-person.ts'
 import { endMembership, type Office, unlessGone } from './office.ts'
 
@@ -21,15 +23,21 @@ export type DeletedRecords = (organizationId: string) => AsyncIterable<{ noun: s
 /** Types of deletion events of records with their own event format, by noun. */
 type Deletions = { readonly [noun: string]: string }
 
+interface Erased {
+  deletedRecords: DeletedRecords
+  deletions: Deletions
+  keptJobs: readonly KeptJobs[]
+}
+
 /**
- * Removes everything of an organization: its people first, so that nobody adds to it, then its records, its history and
- * itself. People in no other organization are erased too. Records created meanwhile are found by a second pass, and
- * records deleted long before by the audit log.
+ * Removes everything of an organization: its people first, so that nobody adds to it, then its jobs with their files,
+ * its records, its history and itself. People in no other organization are erased too. Records created meanwhile are
+ * found by a second pass, and records deleted long before by the audit log.
  */
 export const eraseOrganization = (
   office: Office,
   services: ResourceServices,
-  { deletedRecords, deletions }: { deletedRecords: DeletedRecords; deletions: Deletions },
+  { deletedRecords, deletions, keptJobs }: Erased,
 ): Process<EraseOrganizationData> => {
   const people = async (originOf: OriginOf): Promise<void> => {
     const { organizationId } = originOf()
@@ -53,14 +61,17 @@ export const eraseOrganization = (
       else if (nouns.has(noun)) await buryOne(office, deletions, noun, id, originOf)
     }
   }
+  const jobs = (originOf: OriginOf) => deleteJobs(office.log, services.tables, keptJobs, originOf)
   return defineProcess(ERASE_ORGANIZATION, [
     { name: 'people', run: async (_data, originOf) => void (await people(originOf)) },
+    { name: 'jobs', run: async (_data, originOf) => jobs(originOf) },
     { name: 'deleted ones', run: async (_data, originOf) => void (await deleted(originOf)) },
     { name: 'records', run: async (_data, originOf) => void (await records(originOf)) },
     {
       name: 'late ones',
       run: async (_data, originOf) => {
         await people(originOf)
+        await jobs(originOf)
         await records(originOf)
         return undefined
       },

@@ -122,6 +122,7 @@ export const openIdentity = async (
   const services = await openServices(folder, clock, [...RESOURCES, ...known])
   const projections = [directory(RESOURCES.map(({ rows }) => rows)), access, notifications, processes]
   await services.tables.declare(SIGN_INS_USED)
+  for (const { table } of FEATURES.flatMap((feature) => feature.keptJobs ?? [])) await services.tables.declare(table)
   const { runner, settle } = await startProjections(services, projections)
   const passwords: Passwords = new QuickPasswords()
   const settings = { ...IDENTITY_CONFIG, ...config }

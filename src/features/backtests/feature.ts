@@ -10,7 +10,7 @@ import type { Transition } from '../transitions/events.ts'
 import { transitionShown } from '../transitions/views.ts'
 import { backtestRoutes } from './api.ts'
 import { JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
-import { BACKTEST_BOUNDS, BACKTEST_VIEW } from './views.ts'
+import { BACKTEST, BACKTEST_BOUNDS, BACKTEST_VIEW, BACKTESTS } from './views.ts'
 
 /** Most points read for one answer; larger back-tests are jobs. */
 const POINTS_MAX = 20_000_000
@@ -34,6 +34,7 @@ export const backtests: Feature = {
     return [backtestWork({ ...services, visibleTrackers })]
   },
   jobViews: [BACKTEST_VIEW],
+  keptJobs: [{ kind: BACKTEST, table: BACKTESTS }],
   liveEvents: [
     {
       channel: 'job',

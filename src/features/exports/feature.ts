@@ -15,7 +15,7 @@ import { ConfigWrites } from './config-writes.ts'
 import { exportConfig } from './export-config.ts'
 import { EXPORT_EXAMPLE, EXPORT_SCHEMA } from './schemas.ts'
 import type { ExportSources } from './question.ts'
-import { EXPORT_BOUNDS, EXPORT_FILES, EXPORT_VIEW, EXPORTS } from './views.ts'
+import { EXPORT, EXPORT_BOUNDS, EXPORT_FILES, EXPORT_VIEW, EXPORTS } from './views.ts'
 import { ListWalker } from './walk.ts'
 
 /** Most rows of a file that is answered directly. */
@@ -37,6 +37,7 @@ export const exporting: Feature = {
     ownedPart(SCHEDULED_EXPORTS, async () => new ScheduledExports({ ...services, ...sourcesOf(services) }).start()),
   ],
   jobViews: [EXPORT_VIEW],
+  keptJobs: [{ kind: EXPORT, table: EXPORTS }],
   liveEvents: [
     {
       channel: 'job',

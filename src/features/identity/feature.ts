@@ -44,7 +44,7 @@ export const identity: Feature = {
       },
     },
   ],
-  processes: ({ office, services, deletedRecords, deletions }) => [
+  processes: ({ office, services, ...erased }) => [
     foundOrganization(office),
     createUser(office),
     changeUser(office),
@@ -53,7 +53,7 @@ export const identity: Feature = {
     followLink(office),
     verifyAddress(office),
     changeFactor(office),
-    eraseOrganization(office, services, { deletedRecords, deletions }),
+    eraseOrganization(office, services, erased),
   ],
   jobs: ({ reports, ...services }) => [
     ownedPart(MAIL, async (isOurs) => {

@@ -5,7 +5,16 @@ import { importWork } from '../../reactors/imports/run-import.ts'
 import { undoWork } from '../../reactors/imports/undo-import.ts'
 import { importRoutes } from './api.ts'
 import { IMPORT_EXAMPLE, IMPORT_SCHEMA } from './schemas.ts'
-import { IMPORT_BOUNDS, IMPORT_FILES, IMPORT_VIEW, IMPORTS, UNDO_BOUNDS } from './views.ts'
+import {
+  IMPORT,
+  IMPORT_BOUNDS,
+  IMPORT_FILES,
+  IMPORT_UNDO,
+  IMPORT_UNDOS,
+  IMPORT_VIEW,
+  IMPORTS,
+  UNDO_BOUNDS,
+} from './views.ts'
 
 export const imports: Feature = {
   projections: [projection, importUndos],
@@ -18,6 +27,10 @@ export const imports: Feature = {
     }),
   works: (services) => [importWork(services), undoWork(services)],
   jobViews: [IMPORT_VIEW],
+  keptJobs: [
+    { kind: IMPORT, table: IMPORTS },
+    { kind: IMPORT_UNDO, table: IMPORT_UNDOS },
+  ],
   liveEvents: [
     {
       channel: 'job',

@@ -8,7 +8,7 @@ import { withActualVisits } from './actual-visits.ts'
 import { routingRoutes } from './api.ts'
 import { JOB_EXAMPLE, JOB_SCHEMA } from './schemas.ts'
 import { routingResult } from './result.ts'
-import { ROUTING_BOUNDS, ROUTING_VIEW, type RoutingRow } from './views.ts'
+import { ROUTING, ROUTING_BOUNDS, ROUTING_VIEW, ROUTINGS, type RoutingRow } from './views.ts'
 
 export const routing: Feature = {
   resources: [routingResult],
@@ -26,6 +26,7 @@ export const routing: Feature = {
   jobs: ({ follows, ...services }) => [follows(COMPLETE_ROUTES, (isOurs) => completeResults({ ...services, isOurs }))],
   processes: ({ services }) => [dispatchRoutes(services)],
   jobViews: [ROUTING_VIEW],
+  keptJobs: [{ kind: ROUTING, table: ROUTINGS }],
   liveEvents: [
     {
       channel: 'job',

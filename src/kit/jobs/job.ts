@@ -71,6 +71,12 @@ export interface JobView<Job extends JobRow = JobRow> {
   sees(caller: { organizationId: string; userId: string; hubIds: 'all' | readonly string[] }, job: Job): boolean
 }
 
+/** A kind of jobs of customers, and the table of its rows. */
+export interface KeptJobs {
+  kind: JobKind<never>
+  table: TableDeclaration
+}
+
 /** Limits on the jobs of a kind that customers may request. */
 export interface JobBounds {
   table: TableDeclaration
