@@ -200,7 +200,7 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     ]
     const at = new Date('2026-11-20T08:00:00Z')
     const rows = [
-      ['Deliver', 'main', email, at, new Date(at.getTime() + 3_600_000), 3, 'order-1', 'a, b', 2],
+      ['Deliver', 'main', email, at, new Date(at.getTime() + 3_600_000), 3, 'order-1', 'a; b, c', 2],
       ['No hub there', 'Nowhere', '', at, at, 1, 'order-2', '', 1],
       ['Nobody', 'Main', 'x@y.example', at, at, 1, 'order-3', '', 1],
     ]
@@ -224,7 +224,7 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
       state: 'assigned',
       window: { from: '2026-11-20T08:00:00.000Z', to: '2026-11-20T09:00:00.000Z' },
       components: { parcels: 3 },
-      tags: ['a', 'b'],
+      tags: ['a', 'b, c'],
       load: { boxes: 2 },
       createdBy: { type: 'import', id: row._id },
     })

@@ -190,13 +190,14 @@ const optionOf = (text: string, options: readonly string[]): string =>
 const optionsOf = (text: string, options: readonly string[]): string[] => {
   const whole = optionOf(text, options)
   if (options.includes(whole)) return [whole]
+  return [...new Set(listed(text).map((part) => optionOf(part, options)))]
+}
+
+/** Parts of a cell that lists several: only one sign divides them, so that `a; b, c` are two, as exports write them. */
+export const listed = (text: string): string[] => {
   const sign = text.includes(';') ? ';' : text.includes('|') ? '|' : text.includes('\n') ? '\n' : ','
-  return [
-    ...new Set(
-      text
-        .split(sign)
-        .map((part) => optionOf(part.trim(), options))
-        .filter((part) => part !== ''),
-    ),
-  ]
+  return text
+    .split(sign)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
 }

@@ -9,6 +9,7 @@ import { TaskWriter } from '../../features/tasks/task-writer.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
+import { listed } from '../../kit/formats/cell-values.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { createSchema } from '../../kit/resource/schemas.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
@@ -150,12 +151,6 @@ const taskBody = async (
   }
   return body
 }
-
-const listed = (text: string): string[] =>
-  text
-    .split(/[,;|\n]/)
-    .map((one) => one.trim())
-    .filter((one) => one !== '')
 
 const usersOf = async (names: KnownNames, text: string): Promise<string[]> => {
   const ids = new Set<string>()

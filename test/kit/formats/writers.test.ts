@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { read, utils } from '@e965/xlsx'
 import { parse } from 'csv-parse/sync'
 import t from 'tap'
+import { listed } from '../../../src/kit/formats/cell-values.ts'
 import { columnName } from '../../../src/kit/formats/column-name.ts'
 import { csvFormOf, readCsv } from '../../../src/kit/formats/csv-reader.ts'
 import { csvWriter } from '../../../src/kit/formats/csv-writer.ts'
@@ -147,6 +148,13 @@ t.test('json, GeoJSON and GPX', (t) => {
     all(gpxWriter(), [row]),
     '<wpt lat="1.5" lon="2"><time>2026-01-01T00:00:00Z</time><name>A &amp; &lt;B&gt;</name>',
   )
+  t.end()
+})
+
+t.test('a list is read as it was written: a comma within one of several divides nothing', (t) => {
+  for (const list of [['x', 'y, z'], ['one'], ['a|b', 'c'], ['ä', '1', '2']]) t.same(listed(String(cellOf(list))), list)
+  t.same(listed('a, b'), ['a', 'b'])
+  t.same(listed(' a |b|'), ['a', 'b'])
   t.end()
 })
 
