@@ -40,7 +40,7 @@ export const parseMultipart = (
     const parsed: MultipartBody = { fields: {}, files: [] }
     const form = openForm(contentType, limits)
     form.on('field', (name, value, isNameCut, isCut) => {
-      if (isNameCut || !limits.fields.includes(name)) return reject(invalid(`/${name}`, 'is not a known field'))
+      if (isNameCut || !limits.fields.includes(name)) return reject(strangeField(name, limits))
       if (isCut) return reject(invalid(`/${name}`, `must not have more than ${FIELD_BYTES_MAX} bytes`))
       if (Object.hasOwn(parsed.fields, name)) return reject(invalid(`/${name}`, 'must be sent once'))
       parsed.fields[name] = value
@@ -65,6 +65,15 @@ export const parseMultipart = (
     form.on('finish', () => resolve(parsed))
     form.end(body)
   })
+
+/** The failure of a text that no field takes; a file whose part has no filename comes as one. */
+export const strangeField = (name: string | undefined, { files }: Pick<MultipartLimits, 'files'>): Failure => {
+  if (name === undefined) return brokenForm()
+  return invalid(
+    `/${name}`,
+    Object.hasOwn(files, name) ? 'must be a file: its part needs a filename' : 'is not a known field',
+  )
+}
 
 /** @throws Failure invalid for a content type without a boundary: there is nothing to read. */
 export const openForm = (contentType: string | undefined, { fields, files, fileBytesMax }: MultipartLimits): Busboy => {

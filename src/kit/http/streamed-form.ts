@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { Failure, invalid } from '../../kernel/errors.ts'
-import { brokenForm, openForm } from './multipart.ts'
+import { brokenForm, openForm, strangeField } from './multipart.ts'
 
 /** Fields of a form with one file. */
 export interface StreamedFormShape {
@@ -64,7 +64,7 @@ class FormReader<Stored> {
     this.finished = new Promise((resolve) => void this.form.on('finish', resolve))
     this.form.on('error', () => this.fail(brokenForm()))
     this.form.on('field', (name, value, isNameCut, isCut) => {
-      if (isNameCut || !fields.includes(name)) this.fail(invalid(`/${name}`, 'is not a known field'))
+      if (isNameCut || !fields.includes(name)) this.fail(strangeField(name, limits))
       else if (isCut) this.fail(invalid(`/${name}`, 'is too long'))
       else if (Object.hasOwn(this.fields, name)) this.fail(invalid(`/${name}`, 'must be sent once'))
       this.fields[name] = value
