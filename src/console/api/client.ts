@@ -5,6 +5,9 @@ const API = '/api/v3'
 const PENDING_MS = 2_000
 /** After a sleep or a change of network a connection may stay silent: a read aborts, the next gets a new one. */
 const READ_MS = 60_000
+/** A change may take longer to be carried out, and what it sends to arrive over a slow network. */
+const CHANGE_MS = 120_000
+const SLOWEST_CHARACTERS_PER_MS = 4
 const SILENT = new Error('no answer')
 
 export interface Problem {
@@ -92,12 +95,14 @@ const send = async (method: string, path: string, { body, headers, signal, isAno
   const all: { [name: string]: string } = { ...headers }
   if (body !== undefined) all['content-type'] = 'application/json'
   if (!isAnonymous && bearer.token !== undefined) all.authorization = `Bearer ${bearer.token}`
+  const text = body === undefined ? undefined : JSON.stringify(body)
   const silence = new AbortController()
-  const limit = method === 'GET' ? setTimeout(() => silence.abort(SILENT), READ_MS) : undefined
+  const limitMs = method === 'GET' ? READ_MS : CHANGE_MS + (text?.length ?? 0) / SLOWEST_CHARACTERS_PER_MS
+  const limit = setTimeout(() => silence.abort(SILENT), limitMs)
   const response = await fetch(API + path, {
     method,
     headers: all,
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: text,
     signal: signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal]),
   })
     .catch((error: Error) => {
@@ -130,10 +135,6 @@ export const get = async (path: string, signal?: AbortSignal): Promise<Json> =>
 
 export const post = async (path: string, body: unknown = {}): Promise<Json> =>
   (await ask('POST', path, { body })).json()
-
-export const patch = async (path: string, body: unknown): Promise<Json> => (await ask('PATCH', path, { body })).json()
-
-export const remove = async (path: string): Promise<Json> => (await ask('DELETE', path)).json()
 
 /** Rows of a list, page by page, at most `max`. */
 export const getAll = async (path: string, max: number): Promise<Json[]> => {

@@ -1,5 +1,6 @@
 // Creates each thing once: where an answer was lost, the service recognizes the request that is sent again.
-import { ApiError, type Asked, ask, type Json, patch, serverNow } from './client.ts'
+import { patch } from './change.ts'
+import { ApiError, type Asked, ask, type Json, serverNow } from './client.ts'
 
 const LOOK_MS = 1_000
 /** An import may take a minute. */

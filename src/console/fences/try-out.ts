@@ -1,10 +1,14 @@
 // Tries a shape against last week's points before it is used: creates an inactive geofence, back-tests it, deletes it.
-import { type Json, post, remove, serverNow } from '../api/client.ts'
-import { create } from '../api/create.ts'
+import { remove } from '../api/change.ts'
+import { type Json, post, serverNow } from '../api/client.ts'
+import { create, newId } from '../api/create.ts'
 import type { FenceShape } from '../map/fence-features.ts'
 import { type Rules, triedRules } from './rules.ts'
 
 const WEEK_MS = 7 * 86_400_000
+const AGAIN_MS = 5_000
+/** Pauses between attempts to delete are each twice as long as the last, up to this. */
+const AGAIN_MS_MAX = 300_000
 
 export interface Tried {
   entries: number
@@ -39,11 +43,14 @@ export const tryOut = async (
   const now = serverNow()
   const span = { from: now - WEEK_MS, to: now }
   const range = { from: new Date(span.from).toISOString(), to: new Date(span.to).toISOString() }
-  const { data: fence } = await create('/geofence', { name, geofenceGroupId, ...shape, isActive: false })
+  // Chosen here: it can be deleted although the answer to its creation was lost.
+  const id = newId()
+  const path = `/geofence/${id}`
   try {
-    const settled = await post(`/geofence/${fence._id}/backtest`, { ...range, ...triedRules(rules) })
+    await create('/geofence', { _id: id, name, geofenceGroupId, ...shape, isActive: false })
+    const settled = await post(`${path}/backtest`, { ...range, ...triedRules(rules) })
     if (!Array.isArray(settled.data)) return { ...NOTHING, ...span, isTooMuch: true }
-    const raw = await post(`/geofence/${fence._id}/backtest`, {
+    const raw = await post(`${path}/backtest`, {
       ...range,
       ...triedRules(rules),
       debounce: { fixes: 1 },
@@ -54,9 +61,15 @@ export const tryOut = async (
       span,
     )
   } finally {
-    await remove(`/geofence/${fence._id}`)
+    void clear(path, AGAIN_MS)
   }
 }
+
+/** Deletes it, also where its answer or the request was lost. */
+const clear = (path: string, againMs: number): Promise<void> =>
+  remove(path).catch(() => {
+    setTimeout(() => void clear(path, Math.min(2 * againMs, AGAIN_MS_MAX)), againMs)
+  })
 
 const NOTHING: Tried = {
   entries: 0,
