@@ -22,7 +22,7 @@ test('a day of a tracker: trips, stops, and where it was', async (t) => {
   // Two minutes of a drive, an hour at rest, half an hour unheard, elsewhere.
   const raw = [point(0, 52), point(1, 52.01), point(2, 52.02), point(62, 52.02), point(92, 52.4)]
   const trips = [{ startedAt: iso(NOON), finishedAt: iso(NOON + 2 * MINUTE), distance: 2224 }]
-  const track = trackOf('a', 'A', raw, trips, { from: NOON - MINUTE, to: NOON + 1440 * MINUTE })
+  const track = trackOf('a', 'A', { shape: raw, course: [] }, trips, { from: NOON - MINUTE, to: NOON + 1440 * MINUTE })
   t.same(
     track.stretches.map(({ type, from, to }) => [type, (from - NOON) / MINUTE, (to - NOON) / MINUTE]),
     [
@@ -38,6 +38,20 @@ test('a day of a tracker: trips, stops, and where it was', async (t) => {
   t.ok(momentAt(track, NOON + 80 * MINUTE)!.isGap, 'nobody knows where it was')
 })
 
+test('a line of two points tells nothing of a stop on a straight road: the course does', async (t) => {
+  const point = (minutes: number, lat: number) => ({ recordedAt: iso(NOON + minutes * MINUTE), lat, lng: 21 })
+  const lats = [52, 52.05, 52.1, 52.1, 52.1, 52.1, 52.1, 52.15, 52.2]
+  const course = lats.map((lat, i) => point(5 * i, lat))
+  const shape = [course[0]!, course.at(-1)!]
+  const track = trackOf('a', 'A', { shape, course }, [], { from: NOON, to: NOON + 1440 * MINUTE })
+  const at = (minutes: number) => momentAt(track, NOON + minutes * MINUTE)!
+  t.match(at(20), { position: [21, 52.1], isMoving: false, isGap: false })
+  t.match(at(32), { isMoving: true, isGap: false })
+  t.equal(track.points.length, lats.length)
+  t.equal(track.lines[0]!.length, 2, 'the line stays as it is')
+  t.equal(Math.round(track.totals.meters / 100), 222)
+})
+
 test('a trip over midnight is a trip on both days', async (t) => {
   const midnight = NOON + 720 * MINUTE
   const raw = Array.from({ length: 21 }, (_, i) => ({
@@ -45,7 +59,7 @@ test('a trip over midnight is a trip on both days', async (t) => {
   }))
   const trips = [{ startedAt: raw[0]!.recordedAt, finishedAt: raw[20]!.recordedAt, distance: 22_000 }]
   const day = (points: typeof raw, from: number) =>
-    trackOf('a', 'A', points, trips, { from, to: from + 1440 * MINUTE }).stretches
+    trackOf('a', 'A', { shape: points, course: [] }, trips, { from, to: from + 1440 * MINUTE }).stretches
   const shown = (stretches: ReturnType<typeof day>) =>
     stretches.map(({ type, from, to, distance }) => [type, (to - from) / MINUTE, Math.round(distance / 100)])
   t.same(shown(day(raw.slice(0, 11), midnight - 1440 * MINUTE)), [['trip', 10, 111]])

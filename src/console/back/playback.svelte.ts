@@ -110,17 +110,18 @@ class Playback {
   async #loadTrack(id: string, known: string | undefined, isOneOfMany: boolean, signal: AbortSignal): Promise<Track> {
     const [from, to] = [new Date(this.from).toISOString(), new Date(this.to - 1).toISOString()]
     const begunAfter = new Date(this.from - TRIP_MS_MAX).toISOString()
-    const points: RawPoint[] = []
-    // Several together are viewed from further away.
-    const detail = isOneOfMany ? 'interval=10&simplify=10' : 'simplify=5'
-    const path = `/location-histories?trackerId=${id}&from=${from}&to=${to}&format=ndjson&order=asc&${detail}&limit=${POINTS_MAX}`
-    const [, trips, name] = await Promise.all([
-      getLines(path, (row) => void points.push(row as RawPoint), signal),
+    const shape: RawPoint[] = []
+    const course: RawPoint[] = []
+    const path = `/location-histories?trackerId=${id}&from=${from}&to=${to}&format=ndjson&order=asc&limit=${POINTS_MAX}`
+    const [, , trips, name] = await Promise.all([
+      // Several together are viewed from further away.
+      getLines(`${path}&simplify=${isOneOfMany ? 10 : 5}`, (row) => void shape.push(row as RawPoint), signal),
+      getLines(`${path}&interval=10`, (row) => void course.push(row as RawPoint), signal),
       orNothing<Json>(get(`/trips?trackerId=${id}&from=${begunAfter}&to=${to}&limit=500`, signal), { data: [] }),
       known ??
         orNothing<Json>(get(`/tracker/${id}?fields=name`, signal), undefined).then((row) => row?.data.name ?? id),
     ])
-    return trackOf(id, name, points, trips.data, { from: this.from, to: this.to })
+    return trackOf(id, name, { shape, course }, trips.data, { from: this.from, to: this.to })
   }
 }
 

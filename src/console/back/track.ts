@@ -39,6 +39,14 @@ export interface RawPoint {
   speed?: number
 }
 
+/** Points of a day. A line leaves out what lies on it, also where the tracker stood or changed its speed. */
+export interface RawPoints {
+  /** Those that give the line. */
+  shape: readonly RawPoint[]
+  /** Those at regular times. */
+  course: readonly RawPoint[]
+}
+
 export interface RawTrip {
   startedAt: string
   finishedAt: string | null
@@ -54,12 +62,13 @@ const MOVING_METERS_PER_SECOND = 1.4
 export const trackOf = (
   trackerId: string,
   name: string,
-  raw: readonly RawPoint[],
+  { shape, course }: RawPoints,
   trips: readonly RawTrip[],
   range: { from: number; to: number },
 ): Track => {
-  const points = pointsOf(raw)
-  const { lines, meters } = splitTrack(points, isReachable)
+  const points = pointsOf([...shape, ...course])
+  // Of the line alone: the noise of a receiver at rest is no distance.
+  const { lines, meters } = splitTrack(pointsOf(shape), isReachable)
   const stretches = stretchesOf(points, trips, range)
   const lasting = (type: Stretch['type']): number =>
     stretches.filter((one) => one.type === type).reduce((sum, { from, to }) => sum + to - from, 0)
@@ -68,11 +77,14 @@ export const trackOf = (
   return { trackerId, name, points, lines, stretches, totals }
 }
 
+/** In order of time, each moment once. */
 const pointsOf = (raw: readonly RawPoint[]): TrackPoint[] => {
   const points: TrackPoint[] = []
-  for (const { recordedAt, lat, lng, speed } of raw) {
-    const point = { at: Date.parse(recordedAt), position: [lng, lat] as Position }
+  const dated = raw.map(({ recordedAt, ...rest }) => ({ at: Date.parse(recordedAt), ...rest }))
+  for (const { at, lat, lng, speed } of dated.sort((a, b) => a.at - b.at)) {
+    const point = { at, position: [lng, lat] as Position }
     const before = points.at(-1)
+    if (before?.at === at) continue
     points.push({ ...point, speed: speed ?? (before === undefined ? 0 : stepSpeed(before, point)) })
   }
   return points

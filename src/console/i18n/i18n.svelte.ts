@@ -31,8 +31,11 @@ class I18n {
 
 export const i18n = new I18n()
 
-/** Isolates a name within a right-to-left sentence: two adjacent names would change places. */
-const apart = (text: string): string => (RIGHT_TO_LEFT.has(i18n.language) ? `\u2068${text}\u2069` : text)
+const RIGHT_TO_LEFT_LETTER = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
+
+/** Isolates a name where it or the sentence is right-to-left: it would change places with a name or number beside it. */
+export const apart = (text: string): string =>
+  RIGHT_TO_LEFT.has(i18n.language) || RIGHT_TO_LEFT_LETTER.test(text) ? `\u2068${text}\u2069` : text
 
 /** Text of a key, with each `{name}` replaced from `values`. */
 export const t = (key: TextKey, values: { [name: string]: string | number } = {}): string =>

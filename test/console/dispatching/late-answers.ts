@@ -40,4 +40,18 @@ test('a geofence that is drawn while answers are late or lost is stored once, in
   await page.getByRole('alert').filter({ hasText: 'cannot be reached' }).waitFor()
   t.equal(await page.getByRole('form').count(), 0, 'there is nothing left to save once more')
   await until('the second one', async () => (await stored()).length === 2)
+  await page.unroute('**/geofences?*')
+
+  let answer = (): void => undefined
+  const held = new Promise<void>((resume) => {
+    answer = resume
+  })
+  await page.route('**/api/v3/geofence', (route) => held.then(() => route.continue()))
+  await draw('Slow')
+  await save()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await draw('Next')
+  answer()
+  await page.getByText('Saved.').waitFor()
+  t.equal(await page.getByLabel('Name').inputValue(), 'Next', 'what is drawn meanwhile stays')
 })
