@@ -19,6 +19,10 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   target.closest('input:not([type=range]), textarea, select, [contenteditable]') !== null
 
+/** Nothing behind a dialog moves. */
+const isInDialog = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.closest('dialog') !== null
+
 /** Arrow keys there move the map. */
 const isOnMap = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.closest('.maplibregl-map') !== null
@@ -26,6 +30,7 @@ const isOnMap = (target: EventTarget | null): boolean =>
 export const keepKeys = (): (() => void) => {
   const hear = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (isInDialog(event.target)) return
     if (isTyping(event.target) && event.key !== 'Escape') return
     if (event.key.startsWith('Arrow') && isOnMap(event.target)) return
     if (isGoing && PAGES[event.key] !== undefined) {

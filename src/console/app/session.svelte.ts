@@ -44,6 +44,8 @@ class Session {
   /** Reason for the request to sign in again. */
   notice = $state<'ended' | 'elsewhere' | undefined>()
   token: string | undefined
+  /** Whom this page has shown data of: nobody else may see it. */
+  #shownTo: string | undefined
   #timer = 0
   #renewing: Promise<boolean> | undefined
   #onToken: ((token: string) => void)[] = []
@@ -76,6 +78,10 @@ class Session {
   }
 
   async take(signed: Signed): Promise<void> {
+    if (this.#isOfAnother(signed)) {
+      remembered.set(signed.organizations.find(({ isCurrent }) => isCurrent)?.organizationId)
+      return location.reload()
+    }
     this.#hold(signed)
     await this.lookAround()
     this.notice = undefined
@@ -122,10 +128,15 @@ class Session {
     location.reload()
   }
 
+  #isOfAnother({ data }: Signed): boolean {
+    return this.#shownTo !== undefined && data._id !== this.#shownTo
+  }
+
   #hold(signed: Signed): void {
     this.token = signed.token
     useBearer({ token: signed.token, renew: () => this.renew(), refused: () => void this.lookAround() })
     this.user = signed.data
+    this.#shownTo = signed.data._id
     this.organizations = signed.organizations ?? this.organizations
     remembered.set(this.organization?.organizationId)
     clearTimeout(this.#timer)
@@ -172,8 +183,8 @@ class Session {
   async #renew(): Promise<boolean> {
     try {
       const signed = await this.#refresh(this.organization?.organizationId ?? remembered.get())
-      if (this.user !== undefined && signed.data._id !== this.user._id) {
-        // Somebody else has signed in in another tab: neither may see the other's data.
+      if (this.#isOfAnother(signed)) {
+        // Somebody else has signed in in another tab.
         location.reload()
         return false
       }
