@@ -47,6 +47,18 @@ test('what others change meanwhile is there without a reload', { skip, timeout: 
   )
 })
 
+test('a role that shows no positions is told so, not that there are none', { skip, timeout: 900_000 }, async (t) => {
+  const { service, token, login, hubId, gateway } = await openConsoleWorld(t)
+  await gateway.send([{ externalId: 'bus', recordedAt: Date.now(), lat: 52, lng: 21 }])
+  await gateway.drained()
+  const { data: role } = await ask(service, 'POST', '/role', { token, body: { name: 'Guest', permissions: [] } })
+  const guest = { email: `guest.${login.email}`, password: login.password }
+  await ask(service, 'POST', '/user', { token, body: { name: 'Guest', ...guest, roleId: role._id, hubId: [hubId] } })
+  const { page } = await openConsole(t, service, { hasMap: false })
+  await signIn(page, guest)
+  await page.getByRole('status').filter({ hasText: 'Your role does not allow this (view/location-history)' }).waitFor()
+})
+
 test('a change that is refused shows at once what the role has lost, and nothing typed is lost', {
   skip,
   timeout: 900_000,
