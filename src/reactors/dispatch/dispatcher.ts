@@ -20,7 +20,6 @@ import { automationsOf, type OwedFact } from './owed-facts.ts'
 import { oweHeard, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
 import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
-import { countOf } from './backlog.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
 import { type Activations, owePast } from './owe-past.ts'
@@ -146,13 +145,6 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     const owned = this.owned.get(partition)
     if (owned === undefined) throw new StreamLost(runsStream(partition))
     return owned
-  }
-
-  /** Number of owed and unpaid runs of a partition. */
-  waiting(partition: number): number {
-    return this.partition(partition)
-      .pending.all()
-      .reduce((sum, backlog) => sum + countOf(backlog), 0)
   }
 
   /** Lag of the streams followed beside the transitions. */
