@@ -22,8 +22,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a late point moves the latest position',
-    file: 'projections/latest-position.js',
-    from: 'recordedAt[i] > known.recordedAt',
+    file: 'src/features/locations/views.js',
+    from: 'recordedAt > piece.doubles[at >> 1]',
     to: 'true',
   },
   {
