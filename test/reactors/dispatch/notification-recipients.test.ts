@@ -9,7 +9,7 @@ const organizationId = idFrom('organization', 'one')
 const assigneeIds = Array.from({ length: 100_000 }, (_, n) => idFrom('user', n))
 
 /** Roles without an end, and users of whom nobody sees the subject but those of `seen`. */
-const world = (seen: readonly string[] = []) => {
+const world = (seen: readonly string[] = [], channel = 'inApp') => {
   const counts = { asked: 0, mostAtOnce: 0 }
   const row = { status: 'active', roleId: 'r', hubIds: [], teamIds: [] }
   let place = 0
@@ -23,9 +23,9 @@ const world = (seen: readonly string[] = []) => {
       next: String(place),
     }),
   }
-  const work = (to: readonly object[]): Work => ({
+  const work = (to: readonly (object | string)[]): Work => ({
     automation: { _id: idFrom('automation'), organizationId, name: 'Tell' } as AutomationRow,
-    details: { channel: 'inApp', to: to as never, text: 'x' },
+    details: { channel, to: to as never, text: 'x' },
     run: {
       ...{ runId: idFrom('run'), sequence: 1, owedAt: 0 },
       trigger: {
@@ -41,7 +41,7 @@ const world = (seen: readonly string[] = []) => {
       return seen.includes(userId)
     },
   })
-  return { counts, resolve: (to: readonly object[]) => resolveRecipients(tables as never, work(to)) }
+  return { counts, resolve: (to: readonly (object | string)[]) => resolveRecipients(tables as never, work(to)) }
 }
 
 test('very many users of roles and refs, none of whom may see it, are looked at in bounded numbers', async (t) => {
@@ -72,4 +72,11 @@ test('of those who see it, two hundred are told and no more are looked up', asyn
   const { counts, resolve } = world(assigneeIds)
   t.match(await resolve([{ ref: 'task.assigneeIds' }]), { recipients: assigneeIds.slice(0, 200), isCut: true })
   t.equal(counts.asked, 300)
+})
+
+test('an address written in two ways gets one mail; paths of urls differ by case', async (t) => {
+  const mails = await world([], 'email').resolve(['Ann@example.com', 'ann@EXAMPLE.com', 'bob@example.com'])
+  t.same(mails.recipients, ['Ann@example.com', 'bob@example.com'])
+  const urls = ['https://chat.example.com/a', 'https://chat.example.com/A']
+  t.same((await world([], 'chat').resolve(urls)).recipients, urls)
 })

@@ -59,7 +59,8 @@ class Resolving {
   private readonly tables: Pick<TableStore, 'getMany' | 'find'>
   private readonly work: Work
   private readonly channel: NotificationChannel
-  private readonly recipients = new Set<string>()
+  /** By what names the same one: addresses of mail compare without case. */
+  private readonly recipients = new Map<string, string>()
   private readonly faults: string[] = []
   private readonly roles = new Map<string, AccessRoleRow | undefined>()
   /** The maximum of recipients is reached. */
@@ -76,7 +77,7 @@ class Resolving {
   }
 
   resolved(): Resolved {
-    return { recipients: [...this.recipients], faults: this.faults, isCut: this.isCut || this.isPartial }
+    return { recipients: [...this.recipients.values()], faults: this.faults, isCut: this.isCut || this.isPartial }
   }
 
   async add(one: Recipient): Promise<void> {
@@ -156,8 +157,10 @@ class Resolving {
   }
 
   private take(recipient: string): void {
-    if (this.recipients.size >= RECIPIENTS_MAX && !this.recipients.has(recipient)) this.isCut = true
-    else this.recipients.add(recipient)
+    const key = this.channel === 'email' ? recipient.toLowerCase() : recipient
+    if (this.recipients.has(key)) return
+    if (this.recipients.size >= RECIPIENTS_MAX) this.isCut = true
+    else this.recipients.set(key, recipient)
   }
 }
 
