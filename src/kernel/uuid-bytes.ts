@@ -8,13 +8,15 @@ for (let digit = 0; digit < 16; digit++) {
   NIBBLE[DIGITS.charCodeAt(digit)] = digit
   NIBBLE[DIGITS[digit].toUpperCase().charCodeAt(0)] = digit
 }
-/** Offsets of the 16 bytes in the text of a UUID. */
+/** Offsets of the 16 bytes in the text of a UUID, and of its dashes. */
 const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34]
+const DASHES = [8, 13, 18, 23]
 
 /** Writes the 16 bytes of a UUID. @throws Error if the text is no UUID. */
 export const writeUuid = (text: string, bytes: Uint8Array, at: number): void => {
   if (text.length !== 36) throw new Error(`not a UUID: ${text}`)
   let wrong = 0
+  for (let i = 0; i < 4; i++) if (text.charCodeAt(DASHES[i]) !== 45) wrong = -1
   for (let i = 0; i < 16; i++) {
     const place = PLACES[i]
     const high = NIBBLE[text.charCodeAt(place) & 127]

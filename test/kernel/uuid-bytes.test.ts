@@ -22,7 +22,7 @@ test('every byte has its two digits', (t) => {
 
 test('what is no UUID is refused', (t) => {
   const bytes = Buffer.alloc(16)
-  for (const text of ['', TEXT.slice(1), `${TEXT}0`, `g${TEXT.slice(1)}`])
+  for (const text of ['', TEXT.slice(1), `${TEXT}0`, `g${TEXT.slice(1)}`, TEXT.replaceAll('-', '_')])
     t.throws(() => writeUuid(text, bytes, 0), { message: `not a UUID: ${text}` })
   t.end()
 })
