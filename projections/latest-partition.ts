@@ -8,11 +8,13 @@ import {
   latestKept,
   LATEST_POSITIONS,
   P_STATE,
+  POINT_FIELDS,
   POINT_INTS,
+  readKept,
 } from '../src/features/locations/views.ts'
 import { Records } from '../src/kernel/records.ts'
 import { Slots } from '../src/kernel/slots.ts'
-import type { RowChange } from '../src/kernel/table.ts'
+import type { NumberRows, RowChange } from '../src/kernel/table.ts'
 import type { OwnedCheckpoint } from '../src/kit/consumers/checkpoint.ts'
 import { type OwnedPoint, ownedPoint, type StoredLatest, trackerChange } from './latest-restore.ts'
 
@@ -25,6 +27,15 @@ const RECORD_INTS = POINT_INTS + 1
 const INDEXED = HAS_POINT << 1
 /** Bit of the state: the row has changed since the last commit. */
 const CHANGED = HAS_POINT << 2
+
+/** Rows that are stored together. */
+export interface CommitPart {
+  /** Slots of trackers with a point, and of those without. */
+  shown: readonly number[]
+  gone: readonly number[]
+  changes: readonly RowChange[]
+  numbers?: NumberRows
+}
 
 /** State of one partition of the latest positions in this process. Trackers with a slot were looked up, or had a point. */
 export class LatestPartition {
@@ -124,38 +135,51 @@ export class LatestPartition {
     for (const [i, { slot }] of ids.entries()) slots[from + i] = slot
   }
 
-  /** The present row: a copy, for the one on its way to the table must not change. */
-  rowChangeOf(slot: number): RowChange {
-    const organizationId = this.organizationOf(slot)
-    return {
-      table: LATEST_POSITIONS.name,
-      scope: organizationId,
-      id: this.trackers.idOf(slot),
-      row: this.rowAt(slot) ?? null,
-    }
+  /** The present rows of these slots, to be stored together: copies, for those on their way to the table must not change. */
+  partOf(slots: readonly number[]): CommitPart {
+    const shown = slots.filter((slot) => this.has(slot, HAS_POINT))
+    const gone = slots.filter((slot) => !this.has(slot, HAS_POINT))
+    const changes = gone.map((slot) => this.deletionOf(slot))
+    for (const slot of gone) if (this.has(slot, INDEXED)) changes.push(this.trackerChangeOf(slot, false))
+    for (const slot of shown) if (!this.has(slot, INDEXED)) changes.push(this.trackerChangeOf(slot, true))
+    return { shown, gone, changes, ...(shown.length > 0 && { numbers: this.numbersOf(shown) }) }
   }
 
-  /** Changes of these rows to the list of the partition's trackers: none, for nearly every commit. */
-  trackerChangesOf(slots: readonly number[], rows: readonly RowChange[]): RowChange[] {
-    return rows.flatMap(({ id, row, scope }, i) =>
-      this.has(slots[i], INDEXED) === (row === null)
-        ? [trackerChange(this.partition, id, row === null ? undefined : scope)]
-        : [],
-    )
-  }
-
-  /** The rows of these slots are stored; those of trackers that are gone are given to others. */
-  stored(slots: readonly number[], rows: readonly RowChange[]): void {
-    for (const [i, slot] of slots.entries()) {
-      const { ints } = this.records.piece(slot)
-      const state = this.records.at(slot) + P_STATE
-      if (rows[i].row !== null) ints[state] |= INDEXED
-      else if ((ints[state] & (HAS_POINT | CHANGED)) !== 0) ints[state] &= ~INDEXED
+  /** These rows are stored; the slots of trackers that are gone are given to others. */
+  stored({ shown, gone }: CommitPart): void {
+    for (const slot of shown) this.records.piece(slot).ints[this.records.at(slot) + P_STATE] |= INDEXED
+    for (const slot of gone) {
+      if (this.has(slot, HAS_POINT | CHANGED))
+        this.records.piece(slot).ints[this.records.at(slot) + P_STATE] &= ~INDEXED
       else {
         this.records.clear(slot)
         this.trackers.release(slot)
       }
     }
+  }
+
+  private numbersOf(slots: readonly number[]): NumberRows {
+    const values = new Float64Array(slots.length * POINT_FIELDS.length)
+    for (const [i, slot] of slots.entries())
+      readKept(this.records.piece(slot), this.records.at(slot), values, i * POINT_FIELDS.length)
+    return {
+      table: LATEST_POSITIONS.name,
+      ids: slots.map((slot) => this.trackers.idOf(slot)),
+      scopes: slots.map((slot) => this.organizationOf(slot)),
+      idField: 'trackerId',
+      scopeField: 'organizationId',
+      fields: POINT_FIELDS,
+      values,
+    }
+  }
+
+  private deletionOf(slot: number): RowChange {
+    return { table: LATEST_POSITIONS.name, scope: this.organizationOf(slot), id: this.trackers.idOf(slot), row: null }
+  }
+
+  /** A change to the list of the partition's trackers: none, for nearly every row. */
+  private trackerChangeOf(slot: number, isListed: boolean): RowChange {
+    return trackerChange(this.partition, this.trackers.idOf(slot), isListed ? this.organizationOf(slot) : undefined)
   }
 
   private has(slot: number, bit: number): boolean {

@@ -220,11 +220,10 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
         if (pause !== undefined) await pause
         if (stored % ROWS_SORTED === 0) state.sortById(changed, stored, ROWS_SORTED)
         const slots = changed.slice(stored, stored + ROWS_PER_COMMIT)
-        const rows = slots.map((slot) => state.rowChangeOf(slot))
+        const part = state.partOf(slots)
         const isLast = stored + slots.length === changed.length
-        const trackers = state.trackerChangesOf(slots, rows)
-        await state.checkpoint.commit([...rows, ...trackers], isLast ? latestPlace(partition, at) : undefined)
-        state.stored(slots, rows)
+        await state.checkpoint.commit(part.changes, isLast ? latestPlace(partition, at) : undefined, part.numbers)
+        state.stored(part)
         stored += slots.length
       } while (stored < changed.length)
       state.committedAt = at

@@ -5,6 +5,7 @@ import {
   LATEST_POSITIONS,
   latestPositionCheckpoint,
   type LatestPositionRow,
+  POINT_FIELDS,
 } from '../src/features/locations/views.ts'
 import type { RowChange } from '../src/kernel/table.ts'
 import { grouped } from '../src/kernel/grouped.ts'
@@ -58,18 +59,6 @@ interface Rebuilt {
 
 const DIFFERENCES_MAX = 100
 const ROWS_PER_COMMIT = 500
-const FIELDS = [
-  'recordedAt',
-  'loggedAt',
-  'lat',
-  'lng',
-  'flags',
-  'accuracy',
-  'altitude',
-  'speed',
-  'heading',
-  'battery',
-] as const
 
 /**
  * Computes the latest positions from the history's newest point of each tracker that was not ahead of the clock and was
@@ -189,7 +178,7 @@ class LatestRebuilding {
   }
 
   private isSame(live: LatestPositionRow, rebuilt: OwnedPosition): boolean {
-    return FIELDS.every(
+    return POINT_FIELDS.every(
       (field) => live[field] === rebuilt[field] || (field === 'loggedAt' && this.undated.has(rebuilt)),
     )
   }

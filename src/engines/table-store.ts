@@ -1,5 +1,5 @@
 import type { Examination } from './examination.ts'
-import type { TableDeclaration, RowChange, Row } from '../kernel/table.ts'
+import type { NumberRows, TableDeclaration, RowChange, Row } from '../kernel/table.ts'
 import { wordsOf } from '../kernel/words.ts'
 
 export interface StoredRow<R extends Row = Row> {
@@ -183,7 +183,7 @@ export interface TableStore {
   /** Every row of every scope, in any order: to compare rebuilt tables, never on a path of service. */
   scanAll<R extends Row>(table: string): AsyncIterable<StoredRow<R>>
   /** @throws StaleCommit, Failure engine_down. Without `move` the rows are stored regardless of other writers. */
-  commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void>
+  commit(changes: readonly RowChange[], move?: CheckpointMove, numbers?: NumberRows): Promise<void>
   /**
    * Makes the caller the consumer's owner: from now on commits under earlier fences are stale. Fences rise, also over a
    * loss of everything stored.
@@ -246,7 +246,7 @@ export const tablesWith = (store: TableStore, other: Partial<TableStore>): Table
   countBy: (table, scope, questions, grouping) => store.countBy(table, scope, questions, grouping),
   scan: (table, scope) => store.scan(table, scope),
   scanAll: (table) => store.scanAll(table),
-  commit: (changes, move) => store.commit(changes, move),
+  commit: (changes, move, numbers) => store.commit(changes, move, numbers),
   take: (consumer) => store.take(consumer),
   putIfAbsent: (change) => store.putIfAbsent(change),
   increment: (scope, id, windowMs) => store.increment(scope, id, windowMs),

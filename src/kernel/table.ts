@@ -44,3 +44,28 @@ export interface RowChange {
   /** ms since the epoch after which the row is gone. */
   expiresAt?: number
 }
+
+/**
+ * Rows of one table to store whose members are numbers, beside one with the id and one with the scope. They come many at a
+ * time and again and again: an engine may store them without making an object of each.
+ */
+export interface NumberRows {
+  table: string
+  /** Of each row, which may not stand here twice. */
+  ids: readonly string[]
+  scopes: readonly string[]
+  idField: string
+  scopeField: string
+  fields: readonly string[]
+  /** The numbers of the first row in the order of `fields`, then those of the next. */
+  values: Float64Array<ArrayBuffer>
+}
+
+/** The same rows as objects. */
+export const rowChangesOf = ({ table, ids, scopes, idField, scopeField, fields, values }: NumberRows): RowChange[] =>
+  ids.map((id, i) => {
+    const row: Row = { [idField]: id }
+    for (const [place, field] of fields.entries()) row[field] = values[i * fields.length + place]
+    row[scopeField] = scopes[i]
+    return { table, scope: scopes[i], id, row }
+  })

@@ -3,7 +3,7 @@ import { type Test, test } from 'tap'
 import type { Conditions, Find, Grouping, StoredRow, TableStore } from '../../src/engines/table-store.ts'
 import { storeCheckpoint } from '../support/store-checkpoint.ts'
 import { Failure } from '../../src/kernel/errors.ts'
-import type { Row, TableDeclaration } from '../../src/kernel/table.ts'
+import { type Row, rowChangesOf, type TableDeclaration } from '../../src/kernel/table.ts'
 import { bruteForce, drop, put, questions, randomThing, THINGS, type ThingRow, thingId } from './table-store-rows.ts'
 import { until } from '../support/service.ts'
 import { seeded } from '../support/random.ts'
@@ -180,6 +180,45 @@ const PROMISES: { [promise: string]: Check } = {
     const { rows } = await store.find<typeof row>('things', 's', { limit: 1 })
     t.equal(rows[0]?.scope, 's')
     t.same([...(rows[0]?.row.bytes ?? [])], [0, 255, 7])
+  },
+
+  'rows of numbers are rows as others': async (t, { store }) => {
+    const random = seeded(29)
+    const numbers = [0, 1, 31, 127, 128, 255, 256, 65_535, 65_536, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 1_767_225_600_123]
+    const all = [...numbers, ...numbers.map((number) => -number), 0.5, -1e-9, 1e300, 2 ** 53]
+    const ids = ['a', 'ü'.repeat(20), 'x'.repeat(300), '🚚'.repeat(8)]
+    const scopes = ['s1', 's1', 's2', 'organization '.repeat(5)]
+    const fields = Array.from({ length: 20 }, (_, i) => `number ${i}`)
+    const values = Float64Array.from(
+      { length: ids.length * fields.length },
+      () => all[Math.floor(random() * all.length)],
+    )
+    const rows = { table: 'numbers', ids, scopes, idField: 'id', scopeField: 'of', fields, values }
+    await store.declare({ name: 'numbers', version: 1 })
+    const { fence } = await store.take('c')
+    await store.commit(
+      [put('s1', 'beside', { status: 'open' })],
+      { consumer: 'c', from: undefined, at: { all: 1 }, fence },
+      rows,
+    )
+    const stored = async (i: number): Promise<unknown> => store.get('numbers', scopes[i], ids[i])
+    for (const [i, { row }] of rowChangesOf(rows).entries()) t.same(await stored(i), row, `row ${i}`)
+    t.same(await store.get('things', 's1', 'beside'), { status: 'open' })
+    t.same(await store.checkpoint('c'), { all: 1 })
+    const again = { ...rows, ids: ids.slice(0, 1), scopes: scopes.slice(0, 1), values: new Float64Array(fields.length) }
+    await store.commit([], undefined, again)
+    t.same(
+      Object.values((await stored(0)) as object).filter((value) => value !== 0),
+      ['a', 's1'],
+    )
+    t.same((await store.find('numbers', 's1', { limit: 9, total: true })).total, 2)
+    const stale = { consumer: 'c', from: undefined, at: { all: 2 }, fence }
+    await t.rejects(store.commit([], stale, rows), { name: 'StaleCommit' })
+    t.same(
+      Object.values((await stored(0)) as object).filter((value) => value !== 0),
+      ['a', 's1'],
+      'nothing of it counts',
+    )
   },
 
   'rows are counted by groups, whatever is asked of them': async (t, { store }) => {

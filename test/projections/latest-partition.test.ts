@@ -1,5 +1,7 @@
 import { test } from 'tap'
 import { LatestPartition } from '../../projections/latest-partition.ts'
+import { LATEST_TRACKERS } from '../../src/features/locations/views.ts'
+import { rowChangesOf } from '../../src/kernel/table.ts'
 import type { OwnedCheckpoint } from '../../src/kit/consumers/checkpoint.ts'
 import { batchOf } from '../support/batches.ts'
 import { freshlySeeded } from '../support/random.ts'
@@ -16,17 +18,19 @@ test('rows and the list of trackers follow points, deletions and commits in any 
   const commit = (): void => {
     if (waiting.length === 0) waiting = partition.takeChanged()
     const slots = waiting.splice(0, 1 + any(20))
-    const rows = slots.map((slot) => partition.rowChangeOf(slot))
-    const trackers = partition.trackerChangesOf(slots, rows)
+    const part = partition.partOf(slots)
     // Points and deletions come while the table stores.
     for (let i = any(4); i > 0; i--) happen()
     if (any(5) === 0) {
       for (const slot of [...slots, ...waiting.splice(0)]) partition.change(slot)
       return
     }
-    for (const { id, row } of rows) row === null ? stored.rows.delete(id) : stored.rows.set(id, row)
-    for (const { id, row } of trackers) row === null ? stored.trackers.delete(id) : stored.trackers.add(id)
-    partition.stored(slots, rows)
+    const points = part.numbers === undefined ? [] : rowChangesOf(part.numbers)
+    for (const { table, id, row } of [...part.changes, ...points]) {
+      if (table === LATEST_TRACKERS.name) row === null ? stored.trackers.delete(id) : stored.trackers.add(id)
+      else row === null ? stored.rows.delete(id) : stored.rows.set(id, row)
+    }
+    partition.stored(part)
   }
   const happen = (): void => {
     const trackerId = `tracker-${any(3) === 0 ? next++ : any(next + 1)}`

@@ -9,7 +9,7 @@ import { LatestPositions } from '../../projections/latest-position.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import { locationStream, partitionOf } from '../../src/features/locations/events.ts'
 import type { Caller } from '../../src/kernel/caller.ts'
-import type { Row } from '../../src/kernel/table.ts'
+import { type NumberRows, rowChangesOf } from '../../src/kernel/table.ts'
 import { defer } from '../../src/kit/consumers/deferred.ts'
 import type { FakeClock } from '../support/fake-clock.ts'
 import { openTrackers, ORG, PARTITIONS } from '../support/open-trackers.ts'
@@ -135,9 +135,9 @@ test('the first rows of a partition that was taken do not wait for a commit of a
   const gate = defer()
   const slow = Object.create(tables, {
     commit: {
-      value: async (...[changes, owned]: Parameters<typeof tables.commit>) => {
-        if (owned?.consumer === latestPositionCheckpoint(0)) await gate.promise
-        await tables.commit(changes, owned)
+      value: async (...commit: Parameters<typeof tables.commit>) => {
+        if (commit[1]?.consumer === latestPositionCheckpoint(0)) await gate.promise
+        await tables.commit(...commit)
       },
     },
   }) as typeof tables
@@ -164,11 +164,11 @@ test('a row that is on its way to the table does not change when its tracker mov
   const { tables, clock } = await open(t)
   let release = (): void => undefined
   const released = new Promise<void>((resume) => (release = resume))
-  const given: Row[] = []
+  const given: NumberRows[] = []
   const slow = Object.create(tables, {
     commit: {
       value: async (...commit: Parameters<typeof tables.commit>) => {
-        for (const { row } of commit[0]) if (row !== null && row !== undefined) given.push(row as Row)
+        given.push(...(commit[2] === undefined ? [] : [commit[2]]))
         await released
         await tables.commit(...commit)
       },
@@ -191,7 +191,7 @@ test('a row that is on its way to the table does not change when its tracker mov
   const committed = latest.flush()
   await until('it to be so', async () => given.length > 0)
   await move(1, 20)
-  t.match(given, [{ trackerId, lat: 10, recordedAt: 1 }])
+  t.match(given.flatMap(rowChangesOf), [{ id: trackerId, row: { trackerId, lat: 10, recordedAt: 1 } }])
   t.match(latest.of(trackerId), { lat: 20, recordedAt: 2 })
   release()
   await committed
@@ -405,7 +405,7 @@ test('rows are committed in the order of their ids, so that those of a commit li
   const stored: string[][] = []
   const watched = Object.assign(Object.create(tables), {
     commit: (...args: Parameters<typeof tables.commit>) => {
-      stored.push(args[0].flatMap(({ table, id }) => (table === LATEST_POSITIONS.name ? [id] : [])))
+      stored.push([...(args[2]?.ids ?? [])])
       return tables.commit(...args)
     },
   }) as typeof tables

@@ -1,5 +1,5 @@
 import type { CheckpointMove, StoredRow, TableStore } from '../../src/engines/table-store.ts'
-import type { Row, RowChange } from '../../src/kernel/table.ts'
+import { type Row, type RowChange, rowChangesOf } from '../../src/kernel/table.ts'
 import type { Commit, MemoryRows } from './memory-rows.ts'
 import { down, type Wire } from './wire.ts'
 
@@ -31,7 +31,8 @@ export const openMemoryTables = (server: MemoryRows, wire: Wire): MemoryTables =
     countBy: (...asked) => call(() => server.countBy(...asked)),
     scan: (table, scope) => scanned(() => server.scan(table, scope)),
     scanAll: (table) => scanned(() => server.scanAll(table)),
-    commit: (changes, move) => commits.commit(changes, move),
+    commit: (changes, move, numbers) =>
+      commits.commit(numbers === undefined ? changes : [...changes, ...rowChangesOf(numbers)], move),
     take: (consumer) => write(() => server.take(consumer), consumer),
     putIfAbsent: <R extends Row>(change: RowChange & { row: R }) =>
       call(() => server.putIfAbsent(change) as R | undefined),

@@ -35,8 +35,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'latest positions store their checkpoint before their rows',
     file: 'projections/latest-position.js',
-    from: 'await state.checkpoint.commit([...rows, ...trackers], isLast ? latestPlace(partition, at) : undefined);',
-    to: 'await state.checkpoint.commit([], latestPlace(partition, at)); await state.checkpoint.commit([...rows, ...trackers]);',
+    from: 'await state.checkpoint.commit(part.changes, isLast ? latestPlace(partition, at) : undefined, part.numbers);',
+    to: 'await state.checkpoint.commit([], latestPlace(partition, at)); await state.checkpoint.commit(part.changes, undefined, part.numbers);',
   },
   {
     name: 'the id of a run is another one each time',

@@ -1,4 +1,4 @@
-import type { TableDeclaration } from '../../kernel/table.ts'
+import type { NumberRows, TableDeclaration } from '../../kernel/table.ts'
 import type { CheckpointMove, Taken } from '../table-store.ts'
 import type { TableRecord } from './layout.ts'
 
@@ -8,7 +8,7 @@ export type PackedChange = [table: string, scope: string, id: string, row: Buffe
 /** Requests of the store to its writer thread; every job is one step of a transaction. */
 export type Job =
   | { kind: 'declare'; table: TableDeclaration }
-  | { kind: 'commit'; parts: Uint8Array[]; move?: CheckpointMove }
+  | { kind: 'commit'; parts: Uint8Array[]; move?: CheckpointMove; numbers?: NumberRows }
   | { kind: 'take'; consumer: string }
   | { kind: 'putIfAbsent'; part: Uint8Array }
   | { kind: 'increment'; scope: string; id: string; windowMs: number }

@@ -1,12 +1,13 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import type { NumberRows, Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
 import { type DataFolder, lockDataFolder } from '../data-folder.ts'
 import { KnownAnswers } from './answers.ts'
 import { countGroups } from './count.ts'
 import { Finder } from './find.ts'
-import type { JobResult } from './jobs.ts'
+import type { Job, JobResult } from './jobs.ts'
 import { idBytes, openTableEnvironment, type TableEnvironment, type TableRecord, unpack } from './layout.ts'
+import { sendable } from './number-rows.ts'
 import { packOne, packParts } from './pack.ts'
 import { checkQuestion } from './question.ts'
 import { openTableReaders, type TableReaders } from './readers.ts'
@@ -163,17 +164,20 @@ class LmdbTableStore implements TableStore {
     yield* this.reader.scan<R>(() => this.recordOf(table))
   }
 
-  async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
+  async commit(changes: readonly RowChange[], move?: CheckpointMove, numbers?: NumberRows): Promise<void> {
     this.checkOpen()
     this.checkChanges(changes, move)
-    if (changes.length === 0 && move === undefined) return
+    if (numbers !== undefined) this.recordOf(numbers.table)
+    if (changes.length === 0 && move === undefined && numbers === undefined) return
     if (this.packingCount >= PACKING_COMMITS_MAX) throw new Failure('overloaded')
     this.packingCount += 1
     // One after the other, so that commits count in the order of their requests.
     const sent = this.packing.then(async () => {
       const parts = await packParts(changes)
-      const transfer = parts.map(({ buffer }) => buffer)
-      return { done: this.thread.run({ kind: 'commit', parts, ...(move && { move }) }, this.clock.now(), transfer) }
+      const sentNumbers = numbers && sendable(numbers)
+      const job: Job = { kind: 'commit', parts, ...(move && { move }), ...(sentNumbers && { numbers: sentNumbers }) }
+      const transfer = [...parts, sentNumbers?.values ?? []].flat().map(({ buffer }) => buffer)
+      return { done: this.thread.run(job, this.clock.now(), transfer) }
     })
     const packed = (): void => {
       this.packingCount -= 1

@@ -3,6 +3,7 @@ import { systemClock } from '../../kernel/system-clock.ts'
 import { DiskRoom } from '../disk-room.ts'
 import { numberOf } from '../write-errors.ts'
 import type { Answer, Job, JobMessage, WriterSettings } from './jobs.ts'
+import { bytesOfNumbers } from './number-rows.ts'
 import { openTableEnvironment, type TableEnvironment } from './layout.ts'
 import { Misuse, TableWriter } from './writer.ts'
 
@@ -143,7 +144,9 @@ export class WriterLoop {
 
 const bytesOf = (job: Job): number => {
   if (job.kind === 'putIfAbsent') return job.part.byteLength
-  return job.kind === 'commit' ? job.parts.reduce((sum, { byteLength }) => sum + byteLength, 0) : 0
+  if (job.kind !== 'commit') return 0
+  const numbers = job.numbers === undefined ? 0 : bytesOfNumbers(job.numbers)
+  return job.parts.reduce((sum, { byteLength }) => sum + byteLength, numbers)
 }
 
 /** The driver gives its errors a number, those of this code have none. */

@@ -1,10 +1,11 @@
-import type { TableDeclaration } from '../../kernel/table.ts'
+import type { NumberRows, TableDeclaration } from '../../kernel/table.ts'
 import { RowWriter } from './apply.ts'
 import type { Job, JobResult, PackedChange } from './jobs.ts'
 import { bufferOf, number4, pack, recordOf, type TableEnvironment, type TableRecord, time6, unpack } from './layout.ts'
+import { NumberRowPacker } from './number-rows.ts'
 import { hasSweep, markGarbage, sweepCounters, sweepExpired, sweepGarbage } from './sweep.ts'
 import { NOTHING } from './terms.ts'
-import { type Checkpoint, type CheckpointMove, isSameCheckpoint, type Taken } from '../table-store.ts'
+import { type Checkpoint, isSameCheckpoint, type Taken } from '../table-store.ts'
 
 const NEXT_KEY = Buffer.from('next')
 const FILLER_KEY = Buffer.from('filler')
@@ -82,7 +83,7 @@ export class TableWriter {
   }
 
   private run(job: Job, now: number, rows: RowWriter): JobResult {
-    if (job.kind === 'commit') return this.commit(job.parts, job.move, rows)
+    if (job.kind === 'commit') return this.commit(job, rows)
     if (job.kind === 'take') return this.take(job.consumer)
     if (job.kind === 'putIfAbsent') return this.putIfAbsent(unpack<PackedChange>(job.part), now, rows)
     if (job.kind === 'increment') return this.increment(job.scope, job.id, job.windowMs, now)
@@ -101,7 +102,7 @@ export class TableWriter {
     this.env.meta.putSync(NEXT_KEY, pack(this.next))
   }
 
-  private commit(parts: readonly Uint8Array[], move: CheckpointMove | undefined, rows: RowWriter): JobResult {
+  private commit({ parts, move, numbers }: Job & { kind: 'commit' }, rows: RowWriter): JobResult {
     if (move !== undefined) {
       const stored = this.taken(move.consumer)
       if (move.fence < stored.fence) return { stale: stored }
@@ -114,7 +115,14 @@ export class TableWriter {
       for (const [table, scope, id, row, expiresAt] of unpack<PackedChange[]>(part))
         rows.write(this.record(table), scope, id, row, expiresAt)
     }
+    if (numbers !== undefined) this.writeNumbers(numbers, rows)
     return undefined
+  }
+
+  private writeNumbers(numbers: NumberRows, rows: RowWriter): void {
+    const record = this.record(numbers.table)
+    const packer = new NumberRowPacker(numbers)
+    for (const [i, id] of numbers.ids.entries()) rows.write(record, numbers.scopes[i], id, packer.pack(i), 0)
   }
 
   private take(consumer: string): JobResult {

@@ -1,4 +1,4 @@
-import type { Row, RowChange, TableDeclaration } from '../../kernel/table.ts'
+import { type NumberRows, type Row, type RowChange, rowChangesOf, type TableDeclaration } from '../../kernel/table.ts'
 import type { Examination } from '../examination.ts'
 import {
   type Checkpoint,
@@ -173,8 +173,8 @@ class RedisTables implements TableStore {
     else for (const scope of await this.registry.scopesOf(table.generation)) yield* this.scan<R>(name, scope)
   }
 
-  async commit(changes: readonly RowChange[], move?: CheckpointMove): Promise<void> {
-    await this.commits.commit(changes, move)
+  async commit(changes: readonly RowChange[], move?: CheckpointMove, numbers?: NumberRows): Promise<void> {
+    await this.commits.commit(numbers === undefined ? changes : [...changes, ...rowChangesOf(numbers)], move)
   }
 
   async take(consumer: string): Promise<Taken> {

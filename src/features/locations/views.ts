@@ -122,6 +122,34 @@ export const latestKept = ({ ints, doubles }: Piece, at: number, trackerId: stri
   battery: ints[at + P_STATE] & BATTERY,
 })
 
+/** Numbers of a kept point, in the order in which `readKept` writes them. */
+export const POINT_FIELDS = [
+  'recordedAt',
+  'loggedAt',
+  'lat',
+  'lng',
+  'flags',
+  'accuracy',
+  'altitude',
+  'speed',
+  'heading',
+  'battery',
+] as const
+
+/** Writes the numbers of the kept point from a place on, made to be stored with many others. */
+export const readKept = ({ ints, doubles }: Piece, at: number, values: Float64Array, to: number): void => {
+  values[to] = doubles[at >> 1]
+  values[to + 1] = doubles[(at >> 1) + 1]
+  values[to + 2] = ints[at + P_LAT]
+  values[to + 3] = ints[at + P_LNG]
+  values[to + 4] = ints[at + P_FLAGS] & 65_535
+  values[to + 5] = ints[at + P_ACCURACY]
+  values[to + 6] = ints[at + P_ALTITUDE]
+  values[to + 7] = ints[at + P_SPEED]
+  values[to + 8] = ints[at + P_FLAGS] >>> 16
+  values[to + 9] = ints[at + P_STATE] & BATTERY
+}
+
 export type LatestPositionRow = Row & LatestPoint
 
 /** Table of the directory in which positions find their tracker. */

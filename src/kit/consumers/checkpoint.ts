@@ -1,5 +1,5 @@
 import { type Checkpoint, isSameCheckpoint, StaleCommit, type TableStore } from '../../engines/table-store.ts'
-import type { RowChange } from '../../kernel/table.ts'
+import type { NumberRows, RowChange } from '../../kernel/table.ts'
 
 type Tables = Pick<TableStore, 'commit' | 'take'>
 
@@ -36,20 +36,22 @@ export class OwnedCheckpoint {
   }
 
   /**
-   * Stores rows and moves the checkpoint; without `at` it stays.
+   * Stores rows, those of numbers too, and moves the checkpoint; without `at` it stays.
    * @throws StaleCommit when another owner took the consumer, or the store lost data: then it has to be taken again.
    */
-  async commit(changes: readonly RowChange[], at?: Checkpoint): Promise<void> {
+  async commit(changes: readonly RowChange[], at?: Checkpoint, numbers?: NumberRows): Promise<void> {
     const { consumer, fence } = this
+    const store = (from: Checkpoint | undefined): Promise<void> =>
+      this.tables.commit(changes, { consumer, from, at, fence }, numbers)
     try {
-      await this.tables.commit(changes, { consumer, from: this.at, at, fence }).catch((error: unknown) => {
+      await store(this.at).catch((error: unknown) => {
         if (!this.wasStored(error)) throw error
         this.at = this.unanswered
-        return this.tables.commit(changes, { consumer, from: this.at, at, fence })
+        return store(this.at)
       })
       // An unanswered commit with the same end would be taken for this one, which may have other rows.
       const isTaken = at !== undefined && this.unanswered !== undefined && isSameCheckpoint(at, this.unanswered)
-      if (isTaken) await this.tables.commit(changes, { consumer, from: at, at, fence })
+      if (isTaken) await store(at)
     } catch (error) {
       if (!(error instanceof StaleCommit)) this.unanswered = at ?? this.unanswered
       throw error

@@ -100,13 +100,13 @@ export class Checkpoints {
   private heardTables(): TableStore {
     const { store } = this
     return tablesWith(store, {
-      commit: async (changes, move) => {
-        await store.commit(changes, move)
+      commit: async (changes, move, numbers) => {
+        await store.commit(changes, move, numbers)
         if (move?.at === undefined) return
         const { consumer, from, at } = move
         // The rows before may be another process's.
         const isKnown = this.changed.has(consumer) && from?.all === this.heard.get(consumer)?.all
-        if (changes.length > 0 || !isKnown) this.changed.set(consumer, at.all ?? -1)
+        if (changes.length > 0 || numbers !== undefined || !isKnown) this.changed.set(consumer, at.all ?? -1)
         this.stored(consumer, at)
       },
       promote: async (tables, consumer) => {
