@@ -10,8 +10,10 @@ import { matcherCheckpoint, transitionStream } from '../features/transitions/eve
 import type { RecordedEvent } from '../kernel/event.ts'
 import { rebuildProjection, type RebuildReport } from '../kit/consumers/rebuild-projection.ts'
 import type { Services } from '../kit/services.ts'
+import { severalAtOnce } from '../kit/commands/several-at-once.ts'
 import { decodeTransition } from '../reactors/dispatch/owe.ts'
 import { decideAgain } from '../reactors/matcher/decide-again.ts'
+import { FenceBook } from '../reactors/matcher/fence-book.ts'
 import { type AuditedEvent, auditBuffer } from '../../projections/audit-log.ts'
 import { decisionBuffer, DECISIONS_HISTORY } from '../../projections/decisions-history.ts'
 import { Erased, eraseAfter } from '../../projections/erasures.ts'
@@ -35,6 +37,8 @@ const DAY_MS = 86_400_000
 const EXPIRY_SLACK_MS = DAY_MS
 const REACHED_LIMIT_MS = 60_000
 const DIFFERENCES_MAX = 100
+/** Partitions of the matcher decided again beside each other: they share fences, and each needs memory for its trackers. */
+const PARTITIONS_AT_ONCE = 4
 /** A report is one event of the log. */
 const REPORT_BYTES_MAX = 256 * 1024
 
@@ -152,10 +156,15 @@ const rebuildLatest: Rebuild = (services, signal) => {
 }
 
 const rebuildMatcher: Rebuild = async (services, signal) => {
+  const { log, tables, clock, partitions } = services
   const report: Required<RebuildReport> = { projection: 'matcher', rows: 0, differing: 0, differences: [] }
-  for (let partition = 0; partition < services.partitions; partition++) {
-    const through = (await services.tables.checkpoint(matcherCheckpoint(partition)))?.[partition] ?? -1
-    const { rows, differing, differences } = await decideAgain(services, partition, through, signal)
+  const decided: Required<RebuildReport>[] = []
+  const book = new FenceBook(log)
+  await severalAtOnce(Array(partitions).keys(), PARTITIONS_AT_ONCE, async (partition) => {
+    const through = (await tables.checkpoint(matcherCheckpoint(partition)))?.[partition] ?? -1
+    decided[partition] = await decideAgain({ log, tables, clock, book }, partition, through, signal)
+  })
+  for (const { rows, differing, differences } of decided) {
     report.rows += rows
     report.differing += differing
     report.differences.push(...differences.slice(0, DIFFERENCES_MAX - report.differences.length))

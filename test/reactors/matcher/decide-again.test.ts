@@ -3,6 +3,7 @@ import { DECIDED, transitionStream, type Decided } from '../../../src/features/t
 import { decodeJson, encodeJson, type RecordedEvent } from '../../../src/kernel/event.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
 import { decideAgain } from '../../../src/reactors/matcher/decide-again.ts'
+import { FenceBook } from '../../../src/reactors/matcher/fence-book.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -51,7 +52,7 @@ test('what is decided again equals what was decided, from the beginning and from
   const signal = new AbortController().signal
   const again = async (from: EventLog = log) => {
     await matcher.save(0)
-    return decideAgain({ log: from, tables, clock }, 0, matcher.storedThrough(0), signal)
+    return decideAgain({ log: from, tables, clock, book: new FenceBook(from) }, 0, matcher.storedThrough(0), signal)
   }
   await write(0, 60)
   await world.run(matcher, 0)

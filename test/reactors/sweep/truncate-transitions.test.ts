@@ -9,6 +9,7 @@ import { PartitionFeed } from '../../../src/kit/consumers/partition-feed.ts'
 import { ALL_SEEN } from '../../../src/live/cursor.ts'
 import { replayEvents } from '../../../src/live/resume.ts'
 import { decideAgain } from '../../../src/reactors/matcher/decide-again.ts'
+import { FenceBook } from '../../../src/reactors/matcher/fence-book.ts'
 import { dispatcherOf } from '../../../src/reactors/dispatch/owed-rows.ts'
 import { decodeTransition } from '../../../src/reactors/dispatch/owe.ts'
 import { matcherCheckpoint } from '../../../src/features/transitions/events.ts'
@@ -164,7 +165,7 @@ test('a truncated stream of transitions restarts, rebuilds and resumes', async (
 
   const signal = new AbortController().signal
   t.match(
-    await decideAgain(world, 0, matcher.storedThrough(0), signal),
+    await decideAgain({ ...world, book: new FenceBook(log) }, 0, matcher.storedThrough(0), signal),
     { differing: 0 },
     'the matcher decides the same again',
   )
