@@ -28,9 +28,12 @@ export interface LatestPositionsOptions {
 
 /** Rows of one commit: more would hold up other writers, and the event loop. */
 const ROWS_PER_COMMIT = 500
+/** The same where a partition has many: the answer to each commit waits for a turn of the event loop, long on a busy one. */
+const ROWS_PER_COMMIT_MAX = 2_000
+const COMMITS_OF_MANY = 4
 /** Rows in order of their ids: those of a commit, and those of other partitions beside it, share pages of a sorted store. */
-const ROWS_SORTED = 20 * ROWS_PER_COMMIT
-/** Partitions that commit beside each other: the answer to a commit waits for a turn of the event loop, long on a busy one. */
+const ROWS_SORTED = 5 * ROWS_PER_COMMIT_MAX
+/** Partitions that commit beside each other, for the same reason. */
 const COMMITS_AT_ONCE = 16
 
 /**
@@ -213,13 +216,19 @@ export class LatestPositions implements PartitionConsumer<LocationEntry> {
     if (state.at === state.committedAt && state.changedCount === 0) return
     const { at } = state
     const changed = state.takeChanged()
+    const some = Math.ceil(changed.length / COMMITS_OF_MANY)
+    const rowsPerCommit = Math.min(ROWS_PER_COMMIT_MAX, Math.max(ROWS_PER_COMMIT, some))
     let stored = 0
+    let sorted = 0
     try {
       do {
         const pause = breathe()
         if (pause !== undefined) await pause
-        if (stored % ROWS_SORTED === 0) state.sortById(changed, stored, ROWS_SORTED)
-        const slots = changed.slice(stored, stored + ROWS_PER_COMMIT)
+        if (stored >= sorted) {
+          state.sortById(changed, stored, ROWS_SORTED)
+          sorted = stored + ROWS_SORTED
+        }
+        const slots = changed.slice(stored, Math.min(sorted, stored + rowsPerCommit))
         const part = state.partOf(slots)
         const isLast = stored + slots.length === changed.length
         await state.checkpoint.commit(part.changes, isLast ? latestPlace(partition, at) : undefined, part.numbers)
