@@ -38,13 +38,13 @@ test('a history is made once, and again where a crash came before its number', a
   t.same(await history.rows(`SELECT _id, event FROM ${RUNS} FINAL`), [{ _id: 'r', event: 'onStartTrip' }])
 })
 
-test('the tables have the columns and settings of those that the version before has', async (t) => {
+test('the tables have the columns and settings of those that the version before has, once this one has opened them', async (t) => {
   const tablesOf = async (store: HistoryStore) => {
     const columns = await store.rows<{ table: string }>(
       'SELECT table, name, type, default_kind, default_expression, compression_codec, position FROM system.columns WHERE database = currentDatabase() AND table IN {tables:Array(String)} ORDER BY table, position',
       { tables: Object.keys(DEFINITIONS) },
     )
-    const engines = await store.rows<{ name: string }>(
+    const engines = await store.rows<{ name: string; engine: string }>(
       "SELECT name, replaceRegexpAll(engine_full, 'toIntervalDay.[0-9]+.', '') AS engine FROM system.tables WHERE database = currentDatabase() AND name IN {tables:Array(String)} ORDER BY name",
       { tables: Object.keys(DEFINITIONS) },
     )
@@ -54,12 +54,14 @@ test('the tables have the columns and settings of those that the version before 
   execFileSync('tar', ['-xzf', PREVIOUS, '-C', folder, 'data/history'])
   // One after the other: a process has one chDB.
   const before = await openChdbHistoryStore({ path: join(folder, 'data/history'), scratchPath: join(folder, 'old') })
+  await openSchema(before, RETENTION)
   const wanted = await tablesOf(before)
   await before.close()
   const history = await open(t)
   await openSchema(history, RETENTION)
   t.ok(wanted.columns.length > 50 && wanted.engines.length === Object.keys(DEFINITIONS).length)
   t.same(await tablesOf(history), wanted)
+  t.ok(wanted.engines.every(({ engine }) => engine.includes('merge_selector_base = 12')))
 })
 
 test('the history of another version is refused; retention is what is asked for now', async (t) => {

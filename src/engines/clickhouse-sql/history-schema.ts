@@ -2,7 +2,7 @@ import { Failure } from '../../kernel/errors.ts'
 import type { HistoryStore } from '../history-store.ts'
 import { assertLayout } from './cluster.ts'
 import { DEFINITIONS, type Retention, TABLES, timeToLive } from './history-tables.ts'
-import { createCopied, createTable, type Layout, layoutOf, localOf, shardsOf } from './layout.ts'
+import { createCopied, createTable, type Layout, layoutOf, localOf, MERGE_BASE_SETTING, shardsOf } from './layout.ts'
 import { createSteps, STEP_STATE, STEP_TABLES } from './point-steps.ts'
 import { createViews } from './views.ts'
 
@@ -75,16 +75,20 @@ const makeSteps = async (store: HistoryStore, layout: Layout): Promise<void> => 
   if (tables === 0) for (const sql of createSteps(layout)) await make(store, sql)
 }
 
+/** Gives tables, whoever has made them, what they lack of the settings and of the retention of now. */
 const keep = async (store: HistoryStore, layout: Layout, retention: Retention): Promise<void> => {
-  const steps = STEP_TABLES.map((name) => ({ name, time: 'at', days: ({ days }: Retention) => days }))
-  const expiring = [...TABLES, ...steps]
   const found = await store.rows<{ name: string; sql: string }>(
-    'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase() AND name IN {names:Array(String)}',
-    { names: expiring.map(({ name }) => localOf(name, layout)) },
+    'SELECT name, create_table_query AS sql FROM system.tables WHERE database = currentDatabase()',
   )
   const definitions = new Map(found.map(({ name, sql }) => [name, sql]))
-  for (const { name, time, days } of expiring) {
-    if (definitions.get(localOf(name, layout))?.includes(`toIntervalDay(${days(retention)})`)) continue
+  const has = (name: string, setting: string): boolean =>
+    definitions.get(localOf(name, layout))?.includes(setting) === true
+  for (const name of layout.hasMergeBase === true ? [...Object.keys(DEFINITIONS), ...STEP_TABLES] : [])
+    if (!has(name, MERGE_BASE_SETTING))
+      await store.command(`ALTER TABLE ${shardsOf(name, layout)} MODIFY SETTING ${MERGE_BASE_SETTING}`)
+  const steps = STEP_TABLES.map((name) => ({ name, time: 'at', days: ({ days }: Retention) => days }))
+  for (const { name, time, days } of [...TABLES, ...steps]) {
+    if (has(name, `toIntervalDay(${days(retention)})`)) continue
     // Existing parts keep their rows until their own merges: nothing is rewritten at the start.
     const timeToKeep = timeToLive(time, days(retention))
     await store.command(

@@ -5,6 +5,8 @@ export type Spread = Pick<HistoryStore, 'cluster'>
 
 export interface Layout extends Spread {
   database: string
+  /** Whether the server knows the setting. */
+  hasMergeBase?: boolean
 }
 
 /** Definition of a table, on one server and on each shard of a cluster. */
@@ -26,6 +28,13 @@ export interface Definition {
 const MERGE_SETTINGS = `min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1, merge_with_ttl_timeout = 86400`
 
+/**
+ * Against the server's 5: a merge waits until parts are some twelve times the largest of them. Each row is written again two
+ * thirds as often, and a question reads at most 16 parts instead of 10 where ten thousand rows are inserted at a time.
+ */
+const MERGE_BASE = 'merge_selector_base'
+export const MERGE_BASE_SETTING = `${MERGE_BASE} = 12`
+
 /** Inserts and merges reach the disk before they count. */
 const TABLE_SETTINGS = `
   fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
@@ -38,8 +47,11 @@ const REPLICA = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"
 const COPY = "'/clickhouse/tables/{uuid}/all', '{shard}-{replica}'"
 
 export const layoutOf = async (store: Pick<HistoryStore, 'rows' | 'cluster'>): Promise<Layout> => {
-  const [{ database }] = await store.rows<{ database: string }>('SELECT currentDatabase() AS database')
-  return { database, cluster: store.cluster }
+  const known = `SELECT count() FROM system.merge_tree_settings WHERE name = '${MERGE_BASE}'`
+  const [{ database, settings }] = await store.rows<{ database: string; settings: number }>(
+    `SELECT currentDatabase() AS database, (${known}) AS settings`,
+  )
+  return { database, cluster: store.cluster, hasMergeBase: Number(settings) > 0 }
 }
 
 export const onCluster = ({ cluster }: Spread): string =>
@@ -66,7 +78,7 @@ export const createTable = (table: string, definition: Definition, layout: Layou
 CREATE TABLE IF NOT EXISTS ${local}${onCluster(layout)}${shape}
 ENGINE = ${isSpread ? 'Replicated' : ''}${engine}MergeTree${engineArguments === '' ? '' : `(${engineArguments})`}
 ${order}
-SETTINGS ${TABLE_SETTINGS}`
+SETTINGS ${TABLE_SETTINGS}${layout.hasMergeBase === true ? `, ${MERGE_BASE_SETTING}` : ''}`
   return isSpread ? [rows, createDistributed(table, shardBy, layout)] : [rows]
 }
 
