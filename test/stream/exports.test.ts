@@ -104,6 +104,13 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
       (await exported('/data/export', { exportConfigId: config._id, filter: { 'values.number': '008' } })).status,
       400,
     )
+    const without = { dataTypeId, filter: { 'values.price': null }, fields: ['number'] }
+    t.equal((await exported('/data/export', without)).text, 'number\r\n008\r\n', '`null` finds rows without it')
+    t.equal((await exported('/data/export', { dataTypeId, filter: { q: null } })).status, 400)
+    const tasks = { name: 'Open', target: 'task', filter: { state: 'new,assigned', from: '2026-01-02T00:00:00Z' } }
+    const { _id: exportConfigId } = await make('/export-config', tasks)
+    const narrower = { state: 'new', from: '2026-01-03T00:00:00Z' }
+    t.equal((await exported('/tasks/export', { exportConfigId, filter: narrower })).status, 200, 'one of its states')
   })
 
   await t.test('a mapping, and a config, name what there is', async (t) => {

@@ -109,7 +109,7 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
       assertMayExport(caller, kind)
       const id = request.ids.next()
       const before = request.ids.isRepeat === true ? await askedBefore(log, EXPORT, id) : undefined
-      const question = await questionOf(tables, caller, kind, request.body)
+      const question = await questionOf(services, caller, kind, request.body)
       // The config's own mapping may name hidden or removed fields.
       await assertMapping(services, caller, { ...question, mapping: request.body.mapping ?? {} })
       const { shape, walk } = await openExport(services, caller, question, request.now, request.signal)

@@ -4,6 +4,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { assertExists } from '../../kit/resource/references.ts'
+import { bothFilters } from './both-filters.ts'
 import { type ExportShape, exportShape } from './columns.ts'
 import type { ExportFormat, ExportKind, ExportQuestion } from './events.ts'
 import type { ExportWalk, ListWalker } from './walk.ts'
@@ -34,7 +35,7 @@ interface ConfigRow extends Row {
 
 /** The request merged with its config. @throws Failure invalid */
 export const questionOf = async (
-  tables: TableStore,
+  { tables, lists }: ExportSources,
   { organizationId }: UserCaller,
   kind: ExportKind,
   body: ExportBody,
@@ -58,25 +59,8 @@ export const questionOf = async (
     ...(exportConfigId !== undefined && { exportConfigId }),
     ...(fields !== undefined && { fields }),
     mapping: { ...config?.mapping, ...body.mapping },
-    filter: bothFilters(config?.filter ?? {}, body.filter ?? {}),
+    filter: bothFilters(config?.filter ?? {}, body.filter ?? {}, lists[kind].parameters),
   }
-}
-
-/** Combines a filter with the config's: on the same field, only values allowed by both. */
-const bothFilters = (kept: JsonObject, sent: JsonObject): JsonObject => {
-  const both = { ...kept, ...sent }
-  for (const [name, value] of Object.entries(sent)) {
-    if (!Object.hasOwn(kept, name)) continue
-    const allowed = new Set([kept[name]].flat().map(String))
-    const left = [value].flat().filter((one) => allowed.has(String(one)))
-    if (left.length === 0)
-      throw new Failure('invalid', {
-        message: `/filter/${name} asks for what the config leaves out`,
-        errors: [{ path: `/filter/${name}`, message: 'asks for what the config leaves out' }],
-      })
-    both[name] = Array.isArray(value) ? left : left[0]
-  }
-  return both
 }
 
 /** Exports need the permissions to read the same rows. @throws Failure forbidden */

@@ -2,9 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { breathe } from '../../kernel/breath.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { JsonObject } from '../../kernel/json.ts'
+import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { compileQuery } from '../../kit/http/compile-query.ts'
+import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
 import type { Route, RouteRequest } from '../../kit/http/route.ts'
 import type { Check } from '../../kit/http/validate.ts'
 
@@ -27,6 +28,11 @@ export class ListWalker {
   constructor(list: Route) {
     this.list = list
     this.check = compileQuery(list.query)
+  }
+
+  /** Parameters of the list, by name. */
+  get parameters(): { readonly [name: string]: JsonSchema } {
+    return (this.list.query?.properties ?? {}) as { [name: string]: JsonSchema }
   }
 
   /** Reads the first page, so that faults of the question are known. @throws Failure invalid, forbidden */
@@ -63,7 +69,7 @@ export class ListWalker {
   ): Promise<{ rows: Row[]; total: number; nextCursor: string | null }> {
     const query: { [name: string]: unknown } = {}
     for (const [name, value] of Object.entries(filter))
-      query[name] = Array.isArray(value) ? value.map(String) : asText(value)
+      query[name] = Array.isArray(value) ? value.map(String) : this.asText(name, value)
     Object.assign(query, {
       limit: PAGE_ROWS,
       ...(fields !== undefined && { fields }),
@@ -82,9 +88,13 @@ export class ListWalker {
       nextCursor: body.nextCursor as string | null,
     }
   }
-}
 
-const asText = (value: unknown): unknown => (typeof value === 'object' ? value : String(value))
+  /** Objects are refused by the list, and so is `null` where it takes one text alone, such as `q`. */
+  private asText(name: string, value: unknown): unknown {
+    if (value === null) return this.parameters[name]?.type === 'string' ? value : ABSENT_VALUE
+    return typeof value === 'object' ? value : String(value)
+  }
+}
 
 const refused = (path: string, message: string): Failure =>
   new Failure('invalid', { message: `${path} ${message}`, errors: [{ path, message }] })

@@ -135,7 +135,7 @@ export class ScheduledExports extends Rounds {
       throw new Failure('forbidden', { message: 'The user who wrote the schedule may not export any more.' })
     assertMayExport(caller, kind)
     const body: ExportBody = { exportConfigId }
-    const question = await questionOf(tables, caller, kind, body)
+    const question = await questionOf(this.services, caller, kind, body)
     const { walk } = await openExport(this.services, caller, question, now, this.end.signal)
     const timeZone = await timeZoneOf(tables, organizationId)
     const emails = (schedule as { emails?: string[] }).emails ?? []
