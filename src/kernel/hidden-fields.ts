@@ -15,6 +15,12 @@ export interface Restricted {
   userId?: string
 }
 
+/** Whether the role hides fields of the type's records. */
+export const hidesFields = ({ permissionDetails }: Restricted, dataTypeId: string | undefined): boolean =>
+  permissionDetails.some(
+    (entry) => entry.permissionName === 'view/data' && entry.dataTypeId === dataTypeId && entry.hiddenFields.length > 0,
+  )
+
 /** The personal fields that the role hides in the records of others. */
 export const personalFields = (viewer: Restricted, personal: Personal | undefined): readonly string[] =>
   personal === undefined || viewer.permissions === undefined || viewer.permissions.has(personal.permission)

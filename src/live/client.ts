@@ -221,8 +221,8 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   private wants(subscription: Subscription, event: LiveEvent): boolean {
-    // The only jobs are back-tests: callers that may not read them may request the channel and get nothing.
-    const isOfGeofences = event.channel === 'geofence' || event.channel === 'job'
+    // Of jobs only back-tests are: callers that may not read them may request the channel and get the others.
+    const isOfGeofences = event.channel === 'geofence' || event.isOfGeofences === true
     if (isOfGeofences && !(this.inRollout(this.caller) && this.caller.permissions.has('view/geofence'))) return false
     return this.organization.sees(subscription, event)
   }

@@ -48,9 +48,10 @@ const jobEvent = async (
   return {
     channel: 'job',
     isFor: ({ caller }) => view.sees(caller, row),
+    ...(view.isOfGeofences && { isOfGeofences: true }),
     partition,
     reach: reachOf(event.position),
-    text: () => JSON.stringify(view.shown(row)),
+    text: ({ caller }) => JSON.stringify(view.shown(row, caller)),
   }
 }
 

@@ -28,6 +28,8 @@ export interface LiveEvent {
   trackerId?: string
   /** Whether it is for a watcher, where no tracker decides that. Without either it is for all of the channel. */
   isFor?(watcher: Watcher): boolean
+  /** Only for callers who may use geofences, also where its channel is for others too. */
+  isOfGeofences?: true
   /** Users and teams that it belongs or belonged to: of viewers who only see their own, only these are asked. */
   people?: readonly string[]
   /** Part of a cursor that it moves. */

@@ -23,7 +23,7 @@ export const CHANNELS: { [channel: string]: 'walked' | `only ${string}` } = {
   positions: 'only where trackers are',
   geofence: 'only transitions of trackers',
   trip: 'only trips of trackers',
-  job: 'only counts and states of jobs',
+  job: 'only counts and states of jobs, and reasons without what they quote',
   automation: 'only ids and outcomes of runs',
   task: 'walked',
   notification: 'walked',

@@ -79,4 +79,5 @@ export const BACKTEST_VIEW: JobView<BacktestRow> = {
   kind: BACKTEST,
   shown: backtestShown,
   sees: seesJob,
+  isOfGeofences: true,
 }

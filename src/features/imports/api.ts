@@ -133,7 +133,7 @@ const askRoute = (services: ImportServices, open: OpenFiles): Route =>
       const before = request.ids.isRepeat === true ? await askedBefore(services.log, IMPORT, id) : undefined
       if (before !== undefined) {
         if (before.state.row?.upload !== key) await services.files.delete(key)
-        return accepted(before.state.row as ImportRow, before.wrote)
+        return accepted(request, before.state.row as ImportRow, before.wrote)
       }
       try {
         const { organizationId } = userOf(request)
@@ -143,7 +143,7 @@ const askRoute = (services: ImportServices, open: OpenFiles): Route =>
           await take('filesBytes', request.body.size)
           return askJob(services, IMPORT, request, id, await requestedOf(services, open, request))
         })
-        return accepted(state.row as ImportRow, wrote)
+        return accepted(request, state.row as ImportRow, wrote)
       } catch (error) {
         if (error instanceof Failure && error.status < 500) await services.files.delete(key)
         throw error
@@ -151,9 +151,9 @@ const askRoute = (services: ImportServices, open: OpenFiles): Route =>
     },
   })
 
-const accepted = (row: ImportRow, wrote: Reply['wrote']): Reply => ({
+const accepted = (request: Pick<RouteRequest, 'caller'>, row: ImportRow, wrote: Reply['wrote']): Reply => ({
   status: 202,
-  body: { data: importShown(row) },
+  body: { data: importShown(row, userOf(request)) },
   headers: { location: `/api/v3/import-monitoring/${row._id}` },
   wrote,
 })

@@ -14,10 +14,11 @@ import { type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { askJob, endJob } from '../../kit/jobs/asking.ts'
 import { hasEnded } from '../../kit/jobs/job.ts'
 import { findJob, JOB_AUDIENCE } from '../../kit/jobs/who-sees.ts'
+import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { assertMayWrite } from './import-form.ts'
 import { DECLARED, IMPORT_EXAMPLE, IMPORT_ID, IMPORT_SCHEMA, STATES } from './schemas.ts'
 import type { ImportServices } from './services.ts'
-import { IMPORT, IMPORT_UNDO, importShown, type ImportRow, IMPORTS, reportKey } from './views.ts'
+import { IMPORT, IMPORT_UNDO, importShown, type ImportRow, IMPORTS, reportKey, seesQuotes } from './views.ts'
 
 /** Progress of imports, their reports, undo and deletion. */
 export const monitoringRoutes = (services: ImportServices): Route[] => [
@@ -65,7 +66,7 @@ const listRoute = ({ tables }: ImportServices): Route =>
         caller,
         query: request.query,
         path: '/api/v3/import-monitoring',
-        present: (rows) => rows.map((row) => importShown(row as ImportRow)),
+        present: (rows) => rows.map((row) => importShown(row as ImportRow, caller)),
       })
     },
   })
@@ -89,7 +90,7 @@ const readRoute = (services: ImportServices): Route =>
     },
     handler: async (request) => {
       const choose = chooseFields(MEMBERS, request.query.fields)
-      return { body: { data: choose(importShown(await findImport(services, request))) } }
+      return { body: { data: choose(importShown(await findImport(services, request), userOf(request))) } }
     },
   })
 
@@ -118,7 +119,9 @@ const reportRoute = (services: ImportServices): Route =>
       206: { description: 'The part that `Range` asks for.', contentType: MEDIA_TYPES.csv, headers: ['Content-Range'] },
     },
     handler: async (request) => {
-      const { _id, organizationId, result, fileName, format } = await findImport(services, request)
+      const row = await findImport(services, request)
+      const { _id, organizationId, result, fileName, format } = row
+      if (!seesQuotes(userOf(request), row)) await assertNoneHidden(services, request, row)
       if (result?.hasReport !== true)
         throw new Failure('not_found', { message: 'The import has no report: it runs, or refused no row.' })
       const name = `${fileName.replace(/\.[^.]*$/, '')}-errors.${EXTENSION[format]}`
@@ -130,6 +133,18 @@ const reportRoute = (services: ImportServices): Route =>
       })
     },
   })
+
+/** The report has rows as they were sent. @throws Failure forbidden with `fields` */
+const assertNoneHidden = async (
+  { tables }: ImportServices,
+  request: Pick<RouteRequest, 'caller'>,
+  { organizationId, dataTypeId }: ImportRow,
+): Promise<void> => {
+  const type = await tables.get<DataTypeRow>(DATA_TYPES, organizationId, dataTypeId as string)
+  const fields = type === undefined ? [] : [...hiddenOf(userOf(request), type)]
+  if (type !== undefined && fields.length === 0) return
+  throw new Failure('forbidden', { message: 'The report has fields that your role hides.', extra: { fields } })
+}
 
 const undoRoute = (services: ImportServices): Route =>
   route({
@@ -159,7 +174,7 @@ const undoRoute = (services: ImportServices): Route =>
       const asking = { log: services.log, places: services.undoPlaces }
       const { wrote } = await askJob(asking, IMPORT_UNDO, request, importId, requested)
       const { undoneAt: _at, undo: _undo, ...asked } = row
-      return { status: 202, body: { data: importShown(asked as ImportRow) }, wrote }
+      return { status: 202, body: { data: importShown(asked as ImportRow, caller) }, wrote }
     },
   })
 

@@ -1,10 +1,12 @@
+import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
+import { hidesFields } from '../../kernel/hidden-fields.ts'
 import type { TableDeclaration } from '../../kernel/table.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { idFrom, idInOrder } from '../../kit/commands/ids.ts'
 import { defineJob, type JobBounds, type JobRow, type JobView } from '../../kit/jobs/job.ts'
 import { seesJob } from '../../kit/jobs/who-sees.ts'
-import type { ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
+import type { ImportError, ImportRequested, ImportResult, ImportUndoRequested, ImportUndoResult } from './events.ts'
 
 /** Progress of an import: the next attempt continues after the row. */
 export interface ImportReached extends Omit<ImportResult, 'hasReport' | 'reportBytes'> {
@@ -77,8 +79,16 @@ export type ImportState = ImportRow['status'] | 'completedWithErrors'
 export const stateOf = ({ status, result }: Pick<ImportRow, 'status' | 'result'>): ImportState =>
   status === 'completed' && (result?.failed ?? 0) > 0 ? 'completedWithErrors' : status
 
+type Viewer = Pick<UserCaller, 'userId' | 'permissionDetails'>
+
+/** Whether the import quotes what the viewer sent, or values that their role hides nothing of. */
+export const seesQuotes = (viewer: Viewer, { userId, dataTypeId }: Pick<ImportRow, 'userId' | 'dataTypeId'>): boolean =>
+  viewer.userId === userId || !hidesFields(viewer, dataTypeId)
+
+const withoutQuote = (error: ImportError): ImportError => ({ ...error, message: 'Your role hides fields of these records.' }) // biome-ignore format: one thing
+
 /** An import as its GET and live messages show it. */
-export const importShown = (row: ImportRow): { [member: string]: unknown } => {
+export const importShown = (row: ImportRow, viewer: Viewer): { [member: string]: unknown } => {
   const { _id, organizationId, type, mode, fileName, size, dryRun, userId, error, undo } = row
   const reached = row.reached?.cursor as ImportReached | undefined
   const { succeeded = 0, failed = 0, errors = [] } = row.result ?? reached ?? {}
@@ -95,7 +105,7 @@ export const importShown = (row: ImportRow): { [member: string]: unknown } => {
     processed: row.processed,
     succeeded,
     failed,
-    errors,
+    errors: seesQuotes(viewer, row) ? errors : errors.map(withoutQuote),
     dryRun,
     ...(row.dataTypeId !== undefined && { dataTypeId: row.dataTypeId }),
     ...(row.flowId !== undefined && { flowId: row.flowId }),
@@ -117,5 +127,5 @@ export const importShown = (row: ImportRow): { [member: string]: unknown } => {
 export const IMPORT_VIEW: JobView<ImportRow> = {
   kind: IMPORT,
   shown: importShown,
-  sees: seesJob,
+  sees: (caller, row) => caller.permissions.has('import/data') && seesJob(caller, row),
 }

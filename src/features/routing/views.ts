@@ -113,4 +113,8 @@ export const routingJobShown = (row: RoutingJob): { [member: string]: unknown } 
 export const seesRouting = (caller: { hubIds: 'all' | readonly string[] }, { hubId }: { hubId: string }): boolean =>
   seesHubs(caller as UserCaller, [hubId])
 
-export const ROUTING_VIEW: JobView<RoutingJob> = { kind: ROUTING, shown: routingJobShown, sees: seesRouting }
+export const ROUTING_VIEW: JobView<RoutingJob> = {
+  kind: ROUTING,
+  shown: routingJobShown,
+  sees: (caller, row) => caller.permissions.has('view/routing') && seesRouting(caller, row),
+}

@@ -1,3 +1,4 @@
+import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
 import { NO_ORGANIZATION, type Row, type TableDeclaration } from '../../kernel/table.ts'
@@ -66,9 +67,11 @@ export interface JobKind<Asked extends JobAsked = JobAsked, Job extends JobRow =
 /** View of a kind of jobs for customers. */
 export interface JobView<Job extends JobRow = JobRow> {
   kind: JobKind<never, Job>
-  /** As its GET and the live channel `job` answer it. */
-  shown(job: Job): object
-  sees(caller: { organizationId: string; userId: string; hubIds: 'all' | readonly string[] }, job: Job): boolean
+  /** As its GET and the live channel `job` answer it to the viewer. */
+  shown(job: Job, viewer: UserCaller): object
+  sees(caller: UserCaller, job: Job): boolean
+  /** Whether it is one of the paths that begin `/geofence`. */
+  isOfGeofences?: true
 }
 
 /** A kind of jobs of customers, and the table of its rows. */
