@@ -26,8 +26,10 @@ import {
   type RunsSkipped,
   runFactOf,
   runsStream,
+  type Subject,
 } from './events.ts'
 import { showRun } from './run-shown.ts'
+import { sightOfRun } from './run-sight.ts'
 import { RUN, RUN_EXAMPLE } from './schemas.ts'
 import { AUTOMATION_RUNS, type AutomationRow, evolveRow, owedRows, type RunRow } from './views.ts'
 
@@ -192,11 +194,11 @@ const automationEvents = async (
   at: { index: number; before: number },
   isChosen: (organizationId: string) => boolean,
 ): Promise<{ organizationId: string; told: LiveEvent }[]> => {
-  const liveEvent = (seen: number, shown: () => object, trackerId?: string): LiveEvent => {
+  const liveEvent = (seen: number, shown: () => object, subject?: Subject): LiveEvent => {
     let text: string | undefined
     return {
       channel: 'automation',
-      trackerId,
+      ...(subject !== undefined && sightOfRun(subject)),
       partition: at.index,
       reach: { revision: at.before, seen },
       text: () => (text ??= JSON.stringify(shown())),
@@ -216,7 +218,7 @@ const automationEvents = async (
       : await changedRuns(sources, fact, event, isChosen)
   return runs.map(({ row, ordinal }) => ({
     organizationId: row.organizationId,
-    told: liveEvent(ordinal, () => sources.runShown(row), row.subjectId),
+    told: liveEvent(ordinal, () => sources.runShown(row), row.trigger.subject),
   }))
 }
 
