@@ -1,9 +1,18 @@
-import { seesHubs } from '../../kernel/caller.ts'
-import type { LiveEvent, Watcher } from '../../live/live-event.ts'
+import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Subject } from './events.ts'
 
+interface Watcher {
+  readonly wanted: { trackerIds: unknown; hubId: string | undefined; teamId: string | undefined }
+  readonly caller: UserCaller
+}
+
+interface RunSight {
+  trackerId?: string
+  isFor?(watcher: Watcher): boolean
+}
+
 /** Who is told of a run: of a tracker's who sees the tracker, of others whoever lists them by the hub of that time. */
-export const sightOfRun = (subject: Subject): Pick<LiveEvent, 'trackerId' | 'isFor'> =>
+export const sightOfRun = (subject: Subject): RunSight =>
   subject.type === 'tracker' ? { trackerId: subject.id } : { isFor: (watcher) => isFor(watcher, subject) }
 
 const isFor = ({ wanted, caller }: Watcher, { type, hubId }: Subject): boolean => {

@@ -1,13 +1,12 @@
 import { test } from 'tap'
 import { sightOfRun } from '../../../src/features/automations/run-sight.ts'
-import type { Wanted } from '../../../src/live/live-event.ts'
 import { callerWith } from '../../support/callers.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openSocket } from '../../support/open-socket.ts'
 import { ask, type Json, signUp, startService } from '../../support/service.ts'
 
 test('runs about tasks, plans and records are told to users of some hubs as the log of runs lists them', async (t) => {
-  const wanted = { trackerIds: undefined, hubId: undefined, teamId: undefined } as Wanted
+  const wanted = { trackerIds: undefined, hubId: undefined, teamId: undefined }
   const isTold = (
     subject: Parameters<typeof sightOfRun>[0],
     {
@@ -17,7 +16,7 @@ test('runs about tasks, plans and records are told to users of some hubs as the 
     }: object & { [name: string]: unknown },
   ): boolean | undefined =>
     sightOfRun(subject).isFor?.({
-      wanted: { ...wanted, ...asked } as Wanted,
+      wanted: { ...wanted, ...asked },
       caller: callerWith(permissions as string[], { hubIds: hubIds as 'all' | string[] }),
     })
   const task = { type: 'task', id: 't', hubId: 'a' } as const
