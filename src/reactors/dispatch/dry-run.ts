@@ -14,7 +14,7 @@ import type { Keyring } from '../../kit/keys/keyring.ts'
 import type { Actions } from './actions/action.ts'
 import type { Directory } from './directory.ts'
 import { seeEvent, trackerEventData } from './event-data.ts'
-import type { EventData } from './event-seen.ts'
+import type { EventData, Viewer } from './event-seen.ts'
 
 export interface DryRunOptions {
   keyring: Keyring
@@ -34,8 +34,8 @@ const nobody = ({ organizationId, editorId }: AutomationRow): UserCaller => ({
 })
 
 /**
- * The effect of an automation on an event of a minute ago, as its last editor may see it; nothing is done. It is about
- * the named subject, else a sample. @throws Failure invalid for a subject that the caller or that editor does not see
+ * The effect of an automation on an event of a minute ago, as its last editor and the caller may see it; nothing is done.
+ * It is about the named subject, else a sample. @throws Failure invalid for a subject that the caller or that editor does not see
  */
 export const dryRun = async (
   options: DryRunOptions,
@@ -84,8 +84,15 @@ const realData = async (
   if (!isThere || !seen.isFor(caller)) throw invalid(path, NAMES_NOTHING)
   if (!seen.isFor(editor))
     throw invalid(path, 'is hidden from the last editor of the automation: it fires for nothing else')
-  return seen.data(editor)
+  return seen.data(bothViewers(caller, editor))
 }
+
+/** Sees what both of them see: the answer goes to the caller, whose role may hide what the editor's shows. */
+const bothViewers = (caller: UserCaller, editor: UserCaller): Viewer => ({
+  userId: caller.userId,
+  permissions: new Set([...editor.permissions].filter((one) => caller.permissions.has(one))),
+  permissionDetails: [...editor.permissionDetails, ...caller.permissionDetails],
+})
 
 const sampleData = async (
   directory: Directory,

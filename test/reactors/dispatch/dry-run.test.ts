@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { LATEST_POSITIONS } from '../../../src/features/locations/views.ts'
 import { isFired } from '../../../src/reactors/dispatch/subject-event.ts'
-import type { Session } from '../../support/open-identity.ts'
+import { PASSWORD, type Session } from '../../support/open-identity.ts'
 import { until } from '../../support/service.ts'
 import { openOffice } from './open-office.ts'
 
@@ -47,6 +47,29 @@ test('a dry run is about a task, a record or a tracker that is there', async (t)
     [onTask._id, { geofenceId: NOWHERE }, '/geofenceId'],
   ] as const)
     t.match(await run(id, body), { status: 400, body: { errors: [{ path }] } }, path)
+})
+
+test('a dry run shows the caller no field that their role hides, though the last editor sees it', async (t) => {
+  const { owner, send, type, userId, hubId, login } = await openOffice(t)
+  const ask = send(owner)
+  const record = await ask('POST', '/data', { dataTypeId: type._id, values: { number: 'C-7', hidden: 'of nobody' } })
+  const text = '{{record.values.number}} {{record.values.hidden}}'
+  const { _id } = await ask('POST', '/automation', {
+    ...{ name: 'Tell', event: 'onDataSourceCreated', automationType: 'notification' },
+    automationDetails: { channel: 'inApp', to: [userId], text },
+  })
+  await listed(owner, _id)
+  const { _id: roleId } = await ask('POST', '/role', {
+    name: 'Clerk',
+    permissions: ['view/automation', 'edit/automation', 'view/data'],
+    permissionDetails: [{ permissionName: 'view/data', dataTypeId: type._id, hiddenFields: ['hidden'] }],
+  })
+  const email = 'clerk@example.com'
+  await ask('POST', '/user', { name: 'Clerk', email, password: PASSWORD, roleId, hubId: [hubId] })
+  const clerk = await login(email)
+  const run = (by: Session) => by.call('POST', `/automation/${_id}/test`, { recordId: record._id })
+  t.match((await run(owner)).body.data, { text: 'C-7 of nobody' })
+  t.equal((await run(clerk)).body.data.text.trim(), 'C-7')
 })
 
 test('an automation on an event that nothing makes yet says so', async (t) => {
