@@ -34,6 +34,9 @@ const openInbox = () => {
     const acknowledge = (): void => void acknowledged.push(topic)
     inbox.take({ topic, sender, payload: Buffer.alloc(0), acknowledge }, () => void room++)
   }
+  /** With QoS 0. */
+  const bringUnkept = (topic: string, sender = topic): void =>
+    inbox.take({ topic, sender, payload: Buffer.alloc(0) }, () => void room++)
   const settled = async (): Promise<void> => {
     for (let i = 0; i < 20; i++) await Promise.resolve()
   }
@@ -44,6 +47,7 @@ const openInbox = () => {
     tries,
     acknowledged,
     bring,
+    bringUnkept,
     settled,
     room: () => room,
     hold: (holds: boolean) => {
@@ -164,6 +168,34 @@ test('with too many that wait for a tracker no more is taken, and none is acknow
   await settled()
   t.same([...acknowledged].sort(), ['last', 'm0'])
   t.same([inbox.isFull, room() > before], [false, true])
+})
+
+test('messages of QoS 0 wait for their tracker too, and make room for the others, the oldest first', async (t) => {
+  const { bring, bringUnkept, acknowledged, failures, clock, settled, inbox, tries } = openInbox()
+  const unknown = new Failure('unknown_tracker')
+  const later = 10
+  const topics = [...Array(ASIDE_MAX + later).keys()].map((i) => `m${i}`)
+  for (const [i, topic] of topics.entries()) {
+    failures.set(topic, unknown)
+    bringUnkept(topic, `sender ${i % 5}`)
+    await settled()
+  }
+  t.equal(inbox.isFull, false)
+  bring('known')
+  await settled()
+  t.same(acknowledged, ['known'])
+
+  failures.clear()
+  tries.length = 0
+  for (let i = 0; inbox.waiting > 0 && i < ASIDE_MAX; i++) {
+    clock.advance(ASIDE_RETRY_MS)
+    await settled()
+  }
+  const ofSender = (sender: number, all: readonly string[]): string[] =>
+    all.filter((topic) => Number(topic.slice(1)) % 5 === sender)
+  for (const sender of [0, 1, 2, 3, 4])
+    t.same(ofSender(sender, tries), ofSender(sender, topics.slice(later + 1)), 'all but the oldest, in their order')
+  t.equal(inbox.waiting, 0)
 })
 
 test('long messages that wait for a tracker fill it sooner', async (t) => {

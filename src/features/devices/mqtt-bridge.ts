@@ -106,9 +106,9 @@ export class MqttBridge {
     })
     client.handleMessage = (packet, next) => {
       const payload = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
-      const acknowledge = acknowledgements.get(packet) ?? (() => undefined)
+      const acknowledge = acknowledgements.get(packet)
       const { topic } = packet
-      this.inbox.take({ topic, sender: senderOf(topic), payload, acknowledge }, next)
+      this.inbox.take({ topic, sender: senderOf(topic), payload, ...(acknowledge && { acknowledge }) }, next)
     }
     logger.info('bridging a broker', { broker: this.broker })
   }

@@ -3,13 +3,14 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { pause, RETRY_MS } from '../../kit/consumers/retry.ts'
 
-/** A message that the broker keeps until it is acknowledged. */
+/** A message that the broker keeps until it is acknowledged, or one of QoS 0, which nobody keeps. */
 export interface Message {
   topic: string
   /** Messages of one sender are stored one after the other: a point overtaken by another would become late. */
   sender: string
   payload: Uint8Array
-  acknowledge(): void
+  /** Undefined for a message of QoS 0. */
+  acknowledge?(): void
 }
 
 export interface InboxOptions {
@@ -28,14 +29,15 @@ export const ASIDE_RETRY_MS = 5_000
 
 interface Entry {
   message: Message
-  state: 'underWay' | 'stored' | 'aside'
+  state: 'underWay' | 'stored' | 'aside' | 'dropped'
 }
 
 /**
  * Messages of one connection to a broker, acknowledged in order of arrival, each once it is durable. While nothing can
  * be stored, all of them wait. Those of a sender without a tracker are put aside, so that the others proceed: they are
  * retried, and stay with the broker. Only stored messages are acknowledged: when the memory for put-aside messages is
- * full, the broker keeps all that follow (docs/decisions/0024).
+ * full, the broker keeps all that follow (docs/decisions/0024). Those of QoS 0 make room, the oldest first: to wait for
+ * them would keep nothing, and hold up the others.
  */
 export class MqttInbox {
   private readonly options: InboxOptions
@@ -74,7 +76,7 @@ export class MqttInbox {
       void this.settleAll(sender, first)
     } else {
       queue.push(entry)
-      if (queue[0].state === 'aside') this.putAside(entry)
+      if (queue[0].state === 'aside' || isDropped(queue[0])) this.putAside(entry)
     }
     this.giveRoom()
   }
@@ -102,20 +104,21 @@ export class MqttInbox {
         await store(entry.message)
         return this.stored(entry)
       } catch (error) {
+        if (isDropped(entry)) return
         onFailure(entry.message, error)
         if (!isOfAll(error)) for (const one of [...queue]) this.putAside(one)
         const delayMs = entry.state === 'aside' ? ASIDE_RETRY_MS : RETRY_MS[Math.min(failures, RETRY_MS.length) - 1]
         await pause(clock, delayMs, signal)
+        if (isDropped(entry)) return
       }
     }
   }
 
   private stored(entry: Entry): void {
-    if (this.ending.signal.aborted) return
+    if (this.ending.signal.aborted || entry.state === 'dropped') return
     if (entry.state === 'aside') {
-      this.aside.delete(entry)
-      this.asideBytes -= entry.message.payload.byteLength
-      entry.message.acknowledge()
+      this.takeOut(entry)
+      entry.message.acknowledge?.()
       return this.giveRoom()
     }
     entry.state = 'stored'
@@ -128,12 +131,31 @@ export class MqttInbox {
     this.inOrder.splice(this.inOrder.indexOf(entry), 1)
     this.aside.add(entry)
     this.asideBytes += entry.message.payload.byteLength
+    this.dropOldest()
     this.acknowledgeFirst()
+  }
+
+  private takeOut(entry: Entry): void {
+    this.aside.delete(entry)
+    this.asideBytes -= entry.message.payload.byteLength
+  }
+
+  /** Room for others, of messages that nobody keeps. The first of a sender leaves its queue after its next pause. */
+  private dropOldest(): void {
+    for (const entry of this.aside) {
+      if (!this.isFull) return
+      if (entry.message.acknowledge !== undefined) continue
+      this.takeOut(entry)
+      entry.state = 'dropped'
+      const queue = this.bySender.get(entry.message.sender) ?? []
+      const at = queue.indexOf(entry)
+      if (at > 0) queue.splice(at, 1)
+    }
   }
 
   private acknowledgeFirst(): void {
     const end = this.inOrder.findIndex(({ state }) => state !== 'stored')
-    for (const { message } of this.inOrder.splice(0, end < 0 ? this.inOrder.length : end)) message.acknowledge()
+    for (const { message } of this.inOrder.splice(0, end < 0 ? this.inOrder.length : end)) message.acknowledge?.()
     this.giveRoom()
   }
 
@@ -144,6 +166,8 @@ export class MqttInbox {
     next?.()
   }
 }
+
+const isDropped = ({ state }: Entry): boolean => state === 'dropped'
 
 /** Whether the error is not specific to the message: all others would fail too. */
 const isOfAll = (error: unknown): boolean => error instanceof Failure && !OWN_FAULTS.includes(error.code)
