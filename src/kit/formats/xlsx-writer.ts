@@ -18,6 +18,8 @@ const NAME_CHARS_MAX = 25
 const DAY_MS = 86_400_000
 /** Serial 0 of the 1900 system. */
 const SERIAL_ZERO_MS = Date.UTC(1899, 11, 30)
+/** Serial of the first of March 1900. */
+const MARCH_1900_DAYS = 61
 const TIME_FORMAT = 'yyyy-mm-dd hh:mm:ss'
 const TEXT_FORMAT = '@'
 const LEVEL = 4
@@ -100,8 +102,9 @@ const writeCell = (row: exceljs.Row, column: number, value: WrittenCell, zone: Z
     return
   }
   if (value instanceof Date) {
-    const serial = (value.getTime() + zone.offsetAt(value.getTime()) - SERIAL_ZERO_MS) / DAY_MS
-    // A workbook has no times before 1900.
+    const days = (value.getTime() + zone.offsetAt(value.getTime()) - SERIAL_ZERO_MS) / DAY_MS
+    // A workbook has no times before 1900, and a 29th of February of that year, which did not exist.
+    const serial = days < MARCH_1900_DAYS ? days - 1 : days
     if (serial < 1) return writeCell(row, column, value.toISOString(), zone)
     cell.value = serial
     cell.numFmt = TIME_FORMAT

@@ -65,6 +65,21 @@ const readAgain = async (bytes: Uint8Array): Promise<unknown[]> => {
   return [table.columns, ...rows]
 }
 
+t.test('xlsx: times of the first months of 1900 are read again as they were, earlier ones are texts', async (t) => {
+  const times = ['1900-01-01T00:00:00', '1900-02-28T23:59:59', '1900-03-01T00:00:00', '2026-07-01T10:00:00']
+  const rows = times.map((time): WrittenCell[] => [new Date(`${time}Z`)])
+  const read = (await readAgain(await bytesOf(xlsxWriter({ header: ['at'], sheet: 'Times' }), rows))) as unknown[][]
+  t.match(
+    read.slice(1).map(([cell]) => (cell as { at: string }).at.slice(0, 19)),
+    times,
+  )
+  const early = [[new Date('1899-12-31T23:59:59Z')]]
+  t.same(await readAgain(await bytesOf(xlsxWriter({ header: ['at'], sheet: 'Times' }), early)), [
+    ['at'],
+    ['1899-12-31T23:59:59.000Z'],
+  ])
+})
+
 t.test('xlsx: what is read again is what was written, also what its XML cannot hold as it is', async (t) => {
   const rows = [['a_x0041_b', '_x005F_', 'one\r\ntwo', 'x_x00e9_x00e9_', '_x41_ & _X0041_']]
   const header = ['t_x0041_', 'b', 'c', 'd', 'e']
