@@ -1,4 +1,5 @@
 import type { Json } from '../../kernel/json.ts'
+import { plainDegrees } from './plain-degrees.ts'
 
 /** Value of a cell of a written table. A `Date` is a moment. */
 export type WrittenCell = string | number | boolean | Date | null | undefined
@@ -37,5 +38,5 @@ export const cellOf = (value: Json | undefined): WrittenCell => {
   if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return value.join('; ')
   const { lat, lng, ...others } = value as { [name: string]: Json }
   const isPlace = typeof lat === 'number' && typeof lng === 'number' && Object.keys(others).length === 0
-  return isPlace ? `${lat}, ${lng}` : JSON.stringify(value)
+  return isPlace ? `${plainDegrees(lat)}, ${plainDegrees(lng)}` : JSON.stringify(value)
 }

@@ -175,6 +175,10 @@ t.test('a list is read as it was written: a comma within one of several divides 
 
 t.test('cells of values', (t) => {
   t.equal(cellOf({ lat: 1, lng: 2 }), '1, 2')
+  t.equal(cellOf({ lat: -1e-7, lng: 12.5e-8 }), '-0.0000001, 0.000000125', 'no exponent')
+  t.equal(cellOf({ lat: 0, lng: -0 }), '0, 0')
+  const near = { id: 'x', lat: 1e-7, lng: -179.9999999, properties: {} }
+  t.match(gpxWriter().rows([near]), '<wpt lat="0.0000001" lon="-179.9999999">')
   t.equal(cellOf(['a', 'b']), 'a; b')
   t.equal(cellOf({ from: 1 }), '{"from":1}')
   t.equal(cellOf(undefined), null)
