@@ -234,4 +234,31 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
     t.equal((await call(service, 'GET', path, { token })).status, 404)
     t.equal((await call(service, 'GET', `/${row.downloadPath}`)).status, 404)
   })
+
+  await t.test('a path ends with the rights of whoever asked for the file', async (t) => {
+    const role = await make('/role', { name: 'Reader', permissions: ['view/data'] })
+    const reader = { name: 'Rea', email: `rea.${email}`, password, roleId: role._id, hubId: [hubId] }
+    const { _id } = await make('/user', reader)
+    const login = await ask(service, 'POST', '/auth/login', { body: { email: reader.email, password } })
+    const asked = await exported('/data/export', { dataTypeId, format: 'csv', fields: ['number'] }, login.token)
+    const path = `/tasks/export-log/${asked.json.data._id}`
+    let row: Json
+    await until('the file', async () => {
+      row = (await ask(service, 'GET', path, { token: login.token })).data
+      return row.status === 'completed'
+    })
+    const change = (changed: string, body: object) => ask(service, 'PATCH', changed, { token, body })
+    const status = async (): Promise<number> => (await call(service, 'GET', `/${row.downloadPath}`)).status
+    t.equal(await status(), 200)
+    await change(`/role/${role._id}`, { permissions: ['view/hub'] })
+    t.equal(await status(), 404, 'without the permission')
+    await change(`/role/${role._id}`, { permissions: ['view/data'] })
+    t.equal(await status(), 200)
+    await change(`/user/${_id}`, { status: 'disabled' })
+    t.equal(await status(), 404, 'disabled')
+    await change(`/user/${_id}`, { status: 'active' })
+    t.equal(await status(), 200)
+    await ask(service, 'DELETE', `/user/${_id}`, { token })
+    t.equal(await status(), 404, 'deleted')
+  })
 })

@@ -1,8 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
-import type { FileStore } from '../../engines/file-store.ts'
+import type { TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { sendFile } from '../../kit/files/send-file.ts'
 import { answerList } from '../../kit/http/answer-list.ts'
 import {
   chooseFields,
@@ -19,22 +18,29 @@ import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/aski
 import { hasEnded } from '../../kit/jobs/job.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
 import { findJob, JOB_AUDIENCE } from '../../kit/jobs/who-sees.ts'
-import type { Keyring } from '../../kit/keys/keyring.ts'
 import { assertRoom, type Quotas } from '../../kit/quotas/quotas.ts'
 import { EXPORT_FORMATS, type ExportKind, type ExportRequested } from './events.ts'
 import { assertMapping } from './asked-names.ts'
 import { assertMayExport, type ExportBody, type ExportSources, openExport, questionOf } from './question.ts'
 import { timeZoneOf } from '../identity/views.ts'
-import { DATA_BODY, DECLARED, EXPORT_EXAMPLE, EXPORT_ID, EXPORT_SCHEMA, STATES, TASK_BODY } from './schemas.ts'
-import { isSigned } from './download-link.ts'
-import { EXPORT, exportKey, exportShown, type ExportRow, EXPORTS } from './views.ts'
+import {
+  DATA_BODY,
+  DECLARED,
+  EXPORT_EXAMPLE,
+  EXPORT_ID,
+  EXPORT_SCHEMA,
+  OTHER_TYPES,
+  STATES,
+  TASK_BODY,
+} from './schemas.ts'
+import { fileRoute, type FileRouteServices } from './file-route.ts'
+import { EXPORT, exportShown, type ExportRow, EXPORTS } from './views.ts'
 import { MEDIA_TYPES, writtenRows } from './write-rows.ts'
 
-export interface ExportServices extends ExportSources {
+export interface ExportServices extends ExportSources, FileRouteServices {
+  tables: TableStore
   log: EventLog
-  files: FileStore
   clock: Clock
-  keyring: Keyring
   places: JobPlaces
   quotas?: Quotas
   /** Larger exports, in rows, are jobs. */
@@ -49,18 +55,6 @@ export const exportRoutes = (services: ExportServices): Route[] => [
   deleteRoute(services),
   fileRoute(services),
 ]
-
-const OTHERS = {
-  [MEDIA_TYPES.xlsx]: undefined,
-  [MEDIA_TYPES.json]: {
-    type: 'array',
-    items: { type: 'object' },
-    description: 'The rows as the list answers them.',
-    examples: [[{ _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6e', title: 'Delivery 17', state: 'new' }]],
-  },
-  [MEDIA_TYPES.geojson]: undefined,
-  [MEDIA_TYPES.gpx]: undefined,
-}
 
 const asking = (kind: ExportKind) =>
   kind === 'data'
@@ -91,7 +85,7 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
       200: {
         description: `The file, of at most ${services.directMax} rows.`,
         contentType: MEDIA_TYPES.csv,
-        alsoAs: OTHERS,
+        alsoAs: OTHER_TYPES,
         headers: ['Content-Disposition'],
       },
       202: {
@@ -246,49 +240,3 @@ const findExport = async (
   if (row.userId !== userId && !permissions.has('export/task')) throw new Failure('not_found')
   return row
 }
-
-interface Signed {
-  organization?: string
-  expires?: number
-  signature?: string
-}
-
-const fileRoute = ({ tables, files, keyring }: ExportServices): Route =>
-  route<Signed & ListQuery>({
-    ...DECLARED,
-    method: 'GET',
-    path: '/export-file/{exportId}',
-    operationId: 'downloadExport',
-    summary: 'Download the file of an export',
-    description: 'By the `downloadPath` of its record, which stands in for a token until it expires.',
-    access: 'public',
-    params: { exportId: EXPORT_ID },
-    query: {
-      type: 'object',
-      properties: {
-        organization: { type: 'string', format: 'uuid', description: 'As the path has it.' },
-        expires: { type: 'integer', minimum: 0, description: 'Until when, ms since the epoch.' },
-        signature: { type: 'string', maxLength: 100, description: 'Says that the service made the path.' },
-      },
-      additionalProperties: false,
-    },
-    answers: {
-      200: {
-        description: 'The file.',
-        contentType: MEDIA_TYPES.csv,
-        alsoAs: OTHERS,
-        headers: ['Content-Disposition', 'Accept-Ranges', 'ETag'],
-      },
-      206: { description: 'The part that `Range` asks for.', contentType: MEDIA_TYPES.csv, headers: ['Content-Range'] },
-    },
-    handler: async (request) => {
-      const { exportId } = request.params
-      const { organization: organizationId = '', expires = 0, signature = '' } = request.query
-      if (!isSigned(keyring, exportId, { expires, signature }, request.now)) throw new Failure('not_found')
-      const row = await tables.get<ExportRow>(EXPORTS.name, organizationId, exportId)
-      if (row === undefined || row.status !== 'completed') throw new Failure('not_found')
-      const name = `${row.kind === 'data' ? 'data' : 'tasks'}.${row.format}`
-      const [key, contentType] = [exportKey(organizationId, exportId), MEDIA_TYPES[row.format]]
-      return sendFile(files, request, { _id: exportId, key, name, contentType })
-    },
-  })

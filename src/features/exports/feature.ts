@@ -6,6 +6,7 @@ import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { ownedPart } from '../../kit/consumers/owners.ts'
 import { SCHEDULED_EXPORTS, ScheduledExports } from '../../reactors/exports/scheduled-exports.ts'
+import { callerNow } from '../../reactors/callers/caller-now.ts'
 import { exportWork } from '../../reactors/exports/run-export.ts'
 import { recordReads } from '../data/read-records.ts'
 import { taskConditions } from '../tasks/conditions.ts'
@@ -29,7 +30,7 @@ export const exporting: Feature = {
     const places = new JobPlaces(services.tables, EXPORT_BOUNDS)
     return [
       ...exportConfig.routes(services, { writes: new ConfigWrites(services, sources) }),
-      ...exportRoutes({ ...services, ...sources, places, directMax: DIRECT_MAX }),
+      ...exportRoutes({ ...services, ...sources, places, directMax: DIRECT_MAX, callerNow }),
     ]
   },
   works: (services) => [exportWork({ ...services, ...sourcesOf(services) })],

@@ -64,15 +64,19 @@ export const questionOf = async (
 }
 
 /** Exports need the permissions to read the same rows. @throws Failure forbidden */
-export const assertMayExport = ({ permissions }: UserCaller, kind: ExportKind): void => {
-  const needed = kind === 'data' ? ['view/data'] : ['export/task', 'view/task']
-  const lacking = needed.filter((permission) => !permissions.has(permission))
+export const assertMayExport = (caller: UserCaller, kind: ExportKind): void => {
+  const lacking = lackingOf(caller, kind)
   if (lacking.length > 0)
     throw new Failure('forbidden', {
       message: `This needs the permission ${lacking.join(' and ')}.`,
       extra: { permissions: lacking },
     })
 }
+
+export const mayExport = (caller: UserCaller, kind: ExportKind): boolean => lackingOf(caller, kind).length === 0
+
+const lackingOf = ({ permissions }: UserCaller, kind: ExportKind): string[] =>
+  (kind === 'data' ? ['view/data'] : ['export/task', 'view/task']).filter((name) => !permissions.has(name))
 
 /** The requested rows and their shape. @throws Failure invalid, forbidden with `fields` */
 export const openExport = async (

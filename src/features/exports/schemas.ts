@@ -2,6 +2,7 @@ import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
 import { idSchema } from '../../kit/http/list-query.ts'
 import { answered, DATE_TIME, UUID } from '../../kit/http/page-members.ts'
 import { EXPORT_FORMATS } from './events.ts'
+import { MEDIA_TYPES } from './write-rows.ts'
 
 export const EXPORT_ID = idSchema('The id of the export.')
 export const DECLARED = { tag: 'Export' } as const
@@ -88,4 +89,17 @@ export const EXPORT_EXAMPLE: JsonObject = {
   expiresAt: '2026-02-10T08:00:02.000Z',
   downloadPath:
     '/api/v3/export-file/0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a?organization=0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b&expires=1770710402000&signature=abc',
+}
+
+/** Media types of the file beside CSV. */
+export const OTHER_TYPES = {
+  [MEDIA_TYPES.xlsx]: undefined,
+  [MEDIA_TYPES.json]: {
+    type: 'array',
+    items: { type: 'object' },
+    description: 'The rows as the list answers them.',
+    examples: [[{ _id: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6e', title: 'Delivery 17', state: 'new' }]],
+  },
+  [MEDIA_TYPES.geojson]: undefined,
+  [MEDIA_TYPES.gpx]: undefined,
 }
