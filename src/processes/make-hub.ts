@@ -8,12 +8,13 @@ export const makeHub = (office: Office): Process<MakeHubData> =>
     { name: 'hub', run: ({ hubId, values }, originOf) => ensureMade(office.hubs, originOf(), hubId, values) },
     {
       name: 'list',
-      run: ({ hubId, userId }, originOf) => {
+      run: ({ hubId, userId, isService }, originOf) => {
+        const makers = isService === true ? office.serviceAccounts : office.users
         const extended = ({ hubId: list, ...before }: { hubId?: unknown }) => {
           const hubs = (list ?? []) as string[]
           return { ...before, hubId: hubs.includes(hubId) ? hubs : [...hubs, hubId] }
         }
-        return unlessGone(office.users.update(originOf(), userId, extended).then(({ wrote }) => wrote))
+        return unlessGone(makers.update(originOf(), userId, extended).then(({ wrote }) => wrote))
       },
     },
   ])

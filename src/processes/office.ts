@@ -9,6 +9,7 @@ import { People } from '../features/identity/people.ts'
 import { role } from '../features/identity/users/role.ts'
 import { Sessions } from '../features/identity/sessions/sessions.ts'
 import { user } from '../features/identity/users/user.ts'
+import { SERVICE_ACCOUNTS_TABLE } from '../features/service-accounts/views.ts'
 import { team } from '../features/teams/team.ts'
 import { Failure } from '../kernel/errors.ts'
 import type { JsonObject } from '../kernel/json.ts'
@@ -16,7 +17,7 @@ import type { StepOrigin } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
-import type { ResourceWriter } from '../kit/resource/write.ts'
+import { ResourceWriter } from '../kit/resource/write.ts'
 
 /** Writers for the processes of organizations and users. */
 export interface Office {
@@ -28,6 +29,7 @@ export interface Office {
   hubs: ResourceWriter
   roles: ResourceWriter
   users: ResourceWriter
+  serviceAccounts: ResourceWriter
   teams: ResourceWriter
   flows: ResourceWriter
 }
@@ -41,6 +43,7 @@ export const officeOf = (services: ResourceServices): Office => ({
   hubs: hub.writer(services),
   roles: role.writer(services),
   users: user.writer(services),
+  serviceAccounts: new ResourceWriter(services.resources.declarationOf(SERVICE_ACCOUNTS_TABLE), services),
   teams: team.writer(services),
   flows: flow.writer(services),
 })

@@ -14,7 +14,7 @@ import { MAKE_HUB } from './processes.ts'
 
 const HUBS_MAX = 500
 
-/** Hubs; one created by a user who sees only some hubs is added to that user's list. */
+/** Hubs; one created by a user or service account that sees only some hubs is added to their list. */
 export const hubRoutes = (services: ResourceServices): Route[] => {
   const writer = hub.writer(services)
   return hub.routes(services, {
@@ -38,7 +38,8 @@ const makeOwn = async (
   origin: WriteOrigin & { caller: UserCaller },
   body: JsonObject,
 ): Promise<Written> => {
-  const { userId } = origin.caller
+  const { userId, isService } = origin.caller
+  const maker = `${isService === true ? 'serviceAccount' : 'user'}-${userId}`
   const hubId = writer.idOf(origin, body)
   const { _id: _sent, ...values } = body
   let repeat: Written | undefined
@@ -46,20 +47,20 @@ const makeOwn = async (
     wrote: await services.processes.run(MAKE_HUB, hubId, asService(origin), async () => {
       repeat = await writer.madeBefore(origin, hubId)
       if (repeat !== undefined || (await writer.load(hubId)).state.status !== 'absent') return undefined
-      if ((await hubsOf(services.log, userId)).length >= HUBS_MAX)
+      if ((await hubsOf(services.log, maker)).length >= HUBS_MAX)
         throw invalid('/name', `cannot be made: you have ${HUBS_MAX} hubs already`)
       await take(hub.declaration.plural)
-      return { hubId, values, userId }
+      return { hubId, values, userId, ...(isService === true && { isService }) }
     }),
   }))
   if (repeat !== undefined) return repeat
   // A repeated request finds its own hub; another's hub must not even be revealed.
-  const hubIds = await hubsOf(services.log, userId)
+  const hubIds = await hubsOf(services.log, maker)
   const made = await writer.create({ ...origin, caller: { ...origin.caller, hubIds } }, { ...values, _id: hubId })
   return { ...made, wrote: wrote ?? made.wrote }
 }
 
-const hubsOf = async (log: Pick<EventLog, 'read'>, userId: string): Promise<string[]> => {
-  const [last] = await log.read(`user-${userId}`, 'end', 1, 'backwards')
+const hubsOf = async (log: Pick<EventLog, 'read'>, maker: string): Promise<string[]> => {
+  const [last] = await log.read(maker, 'end', 1, 'backwards')
   return last === undefined ? [] : ((decodeJson<ResourceData>(last.data).values.hubId ?? []) as string[])
 }

@@ -51,6 +51,20 @@ test('a key is told once, kept as a hash, and opens what its role and hubs allow
     t.equal((await program(wrong)('GET', '/vehicles')).status, 401, wrong)
 })
 
+test('a hub that an account of some hubs makes is added to its list', async (t) => {
+  const { owner, program, roleOf, account, hubId } = await openPrograms(t)
+  const { _id, key } = await account({ roleId: await roleOf('Yards', ['view/hub', 'edit/hub']) })
+  const asProgram = program(key)
+  const made = await asProgram('POST', '/hub', { name: 'Yard', lat: 1, lng: 1 })
+  t.match(made, { status: 201, body: { data: { name: 'Yard' } } })
+  const hubs = [hubId, made.body.data._id]
+  t.same((await owner.call('GET', `/service-account/${_id}`)).body.data.hubId, hubs)
+  t.equal((await asProgram('GET', `/hub/${hubs[1]}`)).status, 200)
+  const sent = { _id: hubs[1], name: 'Yard', lat: 1, lng: 1 }
+  t.equal((await asProgram('POST', '/hub', sent)).status, 201, 'the same again')
+  t.equal((await owner.call('GET', '/hubs')).body.total, 2)
+})
+
 test('a key that is replaced works a day more, or not at all; what ended or is deleted opens nothing', async (t) => {
   const { owner, login, program, roleOf, account, clock } = await openPrograms(t)
   const roleId = await roleOf('Reader', ['view/hub'])
