@@ -235,7 +235,7 @@ test('files become records and tasks', { timeout: 600_000 }, async (t) => {
     t.match(reread, { succeeded: 1 }, 'an export of tasks, which names people by id, is imported again')
     t.same((await ask(service, 'GET', `/task/${made._id}`, { token })).data.assigneeIds, made.assigneeIds)
     const csv =
-      'externalId,title,description,assignee,tags,load.boxes,load.pallets,Parcels\norder-1,Changed,New,,c,5,1,4\n,None,,,,,,\n'
+      'externalId,title,description,assignee,tags,load.boxes,load.pallets,Parcels\nORDER-1,Changed,New,,c,5,1,4\n,None,,,,,,\n'
     const changed = await imported(service, token, csv, {
       type: 'visit',
       flowId: flow._id,

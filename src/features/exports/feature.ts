@@ -60,7 +60,7 @@ export const exporting: Feature = {
 
 /** The exported lists: exports show nothing that they hide. */
 const sourcesOf = (services: ResourceServices): ExportSources => {
-  const tasks = task.routes(services, { conditions: taskConditions(services.tables) })
+  const tasks = task.routes(services, { conditions: taskConditions(services) })
   return {
     tables: services.tables,
     taskMembers: listShape(task.declaration).members,

@@ -24,7 +24,7 @@ export const taskRoutes = (
   const { offlineMaxMs } = services.config
   const writer = new TaskWriter(services, offlineMaxMs)
   const routes = [
-    ...task.routes(services, { writes: writer, conditions: taskConditions(services.tables), actions: moves(writer) }),
+    ...task.routes(services, { writes: writer, conditions: taskConditions(services), actions: moves(writer) }),
     ...taskBulkRoutes(services, writer),
     historyRoute(services),
     summaryRoute(services),

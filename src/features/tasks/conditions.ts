@@ -1,17 +1,18 @@
-import type { Range, TableStore } from '../../engines/table-store.ts'
+import type { Range } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { ListConditions } from '../../kit/http/answer-list.ts'
 import { boxParameter } from '../../kit/http/bbox-parameter.ts'
-import type { ListQuery } from '../../kit/http/list-query.ts'
+import { ABSENT_VALUE, type ListQuery } from '../../kit/http/list-query.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import { timeBounds } from '../../kit/http/time-parameter.ts'
 import { withinBox } from './cells.ts'
 import { componentConditions } from './component-filters.ts'
+import { type ExternalIdServices, writtenExternalIds } from './external-ids.ts'
 import { windowConditions } from './window.ts'
 
 /** Conditions of a task list that need more than one filter, or another record. */
 export const taskConditions =
-  (tables: Pick<TableStore, 'get' | 'find'>) =>
+  (services: ExternalIdServices) =>
   async (query: ListQuery, caller: UserCaller): Promise<ListConditions> => {
     const { from, to, finishedFrom, finishedTo } = query as { [name: string]: string | undefined }
     const window = windowConditions(timeBounds({ from, to }))
@@ -30,9 +31,15 @@ export const taskConditions =
           ]),
       ...(box?.ranges ?? []),
     ]
+    const externalIds = [query.externalId ?? []].flat() as string[]
+    const isExact = externalIds.length === 0 || externalIds.includes(ABSENT_VALUE)
     return {
-      where: { ...window.where, ...(box !== undefined && { cells: box.cells }) },
+      where: {
+        ...(!isExact && { externalId: await writtenExternalIds(services, caller.organizationId, externalIds) }),
+        ...window.where,
+        ...(box !== undefined && { cells: box.cells }),
+      },
       ranges,
-      ...(await componentConditions(tables, caller, query)),
+      ...(await componentConditions(services.tables, caller, query)),
     }
   }

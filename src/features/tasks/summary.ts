@@ -11,6 +11,7 @@ import { route, type Route } from '../../kit/http/route.ts'
 import { listShape } from '../../kit/resource/rows.ts'
 import { timeZoneOf } from '../identity/views.ts'
 import { taskConditions } from './conditions.ts'
+import type { ExternalIdServices } from './external-ids.ts'
 import { ABSENT, task } from './task.ts'
 import { isLate, LATE, OPEN, TASK_STATES, TASKS, type TaskRow } from './views.ts'
 
@@ -66,8 +67,9 @@ interface Group {
 }
 
 /** Number of tasks per state, hub, day, …, among those that the caller sees and the filters select. */
-export const summaryRoute = ({ tables }: { tables: Tables }): Route => {
-  const conditionsOf = taskConditions(tables)
+export const summaryRoute = (services: ExternalIdServices & { tables: Tables }): Route => {
+  const { tables } = services
+  const conditionsOf = taskConditions(services)
   return route<SummaryQuery>({
     method: 'GET',
     path: '/tasks/summary',

@@ -28,7 +28,7 @@ export const rowWriterOf = async (
   places: RoutePlaces,
 ): Promise<RowWriter> => {
   if (asked.type === 'datasource') return recordRows(services, asked)
-  const finder = new TaskFinder(services.tables, caller)
+  const finder = new TaskFinder(services, caller)
   return asked.type === 'route' ? routeRows(finder, places) : taskRows(services, finder, asked, names, places)
 }
 

@@ -46,6 +46,25 @@ test('filters take several values, lists any ids, and null finds what is without
   t.same(pages.sort(), [one._id, two._id].sort(), 'the link asks the same')
 })
 
+test('an externalId that counts as taken is found, in whatever case and Unicode form', async (t) => {
+  const { owner, flow, hubId, task } = await openTasks(t)
+  const { _id } = await task({ externalId: 'Caf\u00e9 1' })
+  const other = await task({ externalId: 'other' })
+  const found = async (path: string): Promise<string[]> =>
+    (await owner.call('GET', path)).body.data.map(({ _id }: { _id: string }) => _id)
+  for (const written of ['Caf\u00e9 1', 'Cafe\u0301 1', 'CAF\u00c9 1', 'caf\u00e9 1']) {
+    const again = { flowId: flow._id, title: 'Again', hubId, externalId: written }
+    t.equal((await owner.call('POST', '/task', again)).status, 409, 'taken')
+    const query = `externalId=${encodeURIComponent(written)}`
+    t.same(await found(`/tasks?${query}`), [_id])
+    t.same(new Set(await found(`/tasks?${query}&externalId=OTHER`)), new Set([_id, other._id]))
+    t.match((await owner.call('GET', `/tasks/summary?groupBy=state&${query}`)).body.data, [{ count: 1 }])
+  }
+  t.same(await found('/tasks?externalId=Cafe'), [])
+  await owner.call('PATCH', `/task/${_id}`, { externalId: 'tea' })
+  t.same(await found(`/tasks?externalId=${encodeURIComponent('CAF\u00c9 1')}`), [], 'the value was given up')
+})
+
 test('a list of many ids has them all on one page', async (t) => {
   const { owner, flow, hubId } = await openTasks(t)
   const tasks = Array.from({ length: 30 }, (_, i) => ({ flowId: flow._id, title: `Stop ${i}`, hubId }))
