@@ -167,6 +167,8 @@ test('a tracker is followed for some days, from the share on', { timeout: 900_00
   t.notMatch(JSON.stringify(data) + (await page(share.token)).text, /Secret bus/)
   t.equal((await send('DELETE', `/tracker/${tracker._id}`)).status, 200, 'a share keeps nothing from being deleted')
   t.equal((await follow(share.token)).status, 404)
+  const [listed] = (await send('GET', '/shares')).json.data
+  t.equal(listed.expiresAt, share.createdAt, 'the list says that it has ended')
 })
 
 test('who may share what, and for how long', { timeout: 900_000 }, async (t) => {

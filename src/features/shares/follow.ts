@@ -9,7 +9,7 @@ import { TRACKERS_TABLE } from '../trackers/views.ts'
 import { type Arrival, arrivalAt, visitsBefore } from './arrival.ts'
 import type { Roads } from './roads.ts'
 import type { Tracks } from './track.ts'
-import { endOfShare, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow, tokenHashOf } from './views.ts'
+import { endOfShare, isThere, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow, tokenHashOf } from './views.ts'
 
 export interface Followed {
   organization: { name: string; logo: string | null }
@@ -58,7 +58,7 @@ export const findShare = async (
   const [table, id] = taskId === undefined ? [TRACKERS_TABLE, trackerId as string] : [TASKS, taskId]
   const shared = await tables.get(table, organizationId, id)
   const task = taskId === undefined ? undefined : (shared as TaskRow | undefined)
-  if (shared === undefined || endOfShare(share, task) <= now) return undefined
+  if (!isThere(share, shared) || endOfShare(share, task) <= now) return undefined
   return { share, organization, ...(task !== undefined && { task }) }
 }
 

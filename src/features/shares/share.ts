@@ -3,6 +3,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { bool, id, list, optional, text, time, withDefault } from '../../kernel/schema.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
+import type { Row } from '../../kernel/table.ts'
 import { seesRow, type Audience } from '../../kit/http/list-query.ts'
 import { formatTime } from '../../kit/http/request-context.ts'
 import type { ToldOnce, WriteContext } from '../../kit/resource/declaration.ts'
@@ -10,7 +11,7 @@ import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
 import { TASKS, type TaskRow } from '../tasks/views.ts'
 import { TRACKERS_TABLE, type TrackerRow } from '../trackers/views.ts'
-import { endOfShare, makeShareToken, SHARES, type ShareRow, TASK_MS_MAX } from './views.ts'
+import { endOfShare, isThere, makeShareToken, SHARES, type ShareRow, TASK_MS_MAX } from './views.ts'
 
 const DAY_MS = 86_400_000
 const TRACKER_MS_MAX = 7 * DAY_MS
@@ -63,15 +64,18 @@ export const share = defineResource({
   example: { taskId: '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6b', showTrail: true },
 })
 
-/** Rows with their end time: a task that is over ends its shares. */
+/** Rows with their end time: a share ends with its task or tracker, and with a task that is over. */
 const withEnds = async (rows: readonly ShareRow[], tables: Pick<TableStore, 'getMany'>): Promise<ShareRow[]> => {
-  const ids = [...new Set(rows.flatMap(({ taskId }) => taskId ?? []))]
-  const found = ids.length === 0 ? [] : await tables.getMany<TaskRow>(TASKS, rows[0].organizationId, ids)
-  const tasks = new Map(found.flatMap((task) => (task === undefined ? [] : [[task._id, task]])))
+  const subjects = async (table: string, field: 'taskId' | 'trackerId'): Promise<Map<string, Row>> => {
+    const ids = [...new Set(rows.flatMap((row) => row[field] ?? []))]
+    const found = ids.length === 0 ? [] : await tables.getMany(table, rows[0].organizationId, ids)
+    return new Map(found.flatMap((one) => (one === undefined ? [] : [[String(one._id), one]])))
+  }
+  const [tasks, trackers] = await Promise.all([subjects(TASKS, 'taskId'), subjects(TRACKERS_TABLE, 'trackerId')])
   return rows.map((row) => {
-    const task = tasks.get(row.taskId ?? '')
-    // Without its task a share has ended, and is soon removed.
-    if (row.taskId !== undefined && task === undefined) return { ...row, expiresAt: row.updatedAt }
+    const task = tasks.get(row.taskId ?? '') as TaskRow | undefined
+    // Without its subject a share has ended, and is soon removed.
+    if (!isThere(row, task ?? trackers.get(row.trackerId ?? ''))) return { ...row, expiresAt: row.updatedAt }
     return { ...row, expiresAt: formatTime(endOfShare(row, task)) }
   })
 }

@@ -47,6 +47,15 @@ const AFTER_TASK_MS = 3_600_000
 /** Bound for tasks that are never done. */
 export const TASK_MS_MAX = 90 * 86_400_000
 
+/** Most that the clocks of two processes are taken to differ. */
+const CLOCKS_MS = 60_000
+
+/** Whether the subject of a share exists; a tracker that was deleted and made anew since does not count. */
+export const isThere = (
+  { createdAt }: Pick<ShareRow, 'createdAt'>,
+  subject: { createdAt?: unknown } | undefined,
+): boolean => subject !== undefined && !(Date.parse(String(subject.createdAt)) > Date.parse(createdAt) + CLOCKS_MS)
+
 type ShareSpan = Pick<ShareRow, 'taskId' | 'expiresAt' | 'createdAt'>
 
 /** End of a share, ms since the epoch; immediate if the task no longer exists. */

@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { pagesOf } from '../../engines/table-store.ts'
 import { share } from '../../features/shares/share.ts'
-import { endOfShare, SHARE_TOKENS, SHARES, type ShareRow, type ShareTokenRow } from '../../features/shares/views.ts'
+import {
+  endOfShare,
+  isThere,
+  SHARE_TOKENS,
+  SHARES,
+  type ShareRow,
+  type ShareTokenRow,
+} from '../../features/shares/views.ts'
 import { TASK_STREAMS, TASKS, type TaskRow } from '../../features/tasks/views.ts'
 import { TRACKERS_TABLE, type TrackerRow } from '../../features/trackers/views.ts'
 import { Failure } from '../../kernel/errors.ts'
@@ -43,7 +50,8 @@ const sweepOne = async (services: SweepServices, { organizationId, shareId }: Sh
   // A table that is being built must not end existing shares.
   if (hubIds === undefined && !(await isGone(services, stream))) return
   try {
-    if (hubIds === undefined || endOfShare(row, task) <= now) await writer.remove(origin, shareId)
+    if (hubIds === undefined || !isThere(row, task ?? tracker) || endOfShare(row, task) <= now)
+      await writer.remove(origin, shareId)
     else if (!isDeepStrictEqual(hubIds, row.hubIds))
       await writer.update(origin, shareId, (before) => ({ ...before, hubIds }))
   } catch (error) {

@@ -86,6 +86,19 @@ test('a share of a task ends an hour after it is over, at its own end, or with t
   t.equal(await follow(0), undefined, 'deleted')
 })
 
+test('a share of a tracker ends with it, also where it is made anew under its externalId', async (t) => {
+  const { shared, put, position, follow } = await open(t)
+  await shared({ trackerId: 'bus', expiresAt: at(600) })
+  t.equal(await follow(10), undefined, 'there is no tracker')
+  await put('trackers', 'bus', { createdAt: at(-5) })
+  await position('bus', 5, 52)
+  t.match(await follow(10), { position: { lat: 52 } })
+  await put('trackers', 'bus', { createdAt: at(1) })
+  t.ok(await follow(10), 'clocks differ')
+  await put('trackers', 'bus', { createdAt: at(7) })
+  t.equal(await follow(10), undefined)
+})
+
 test('a position is that of whoever started the task, while it is in progress and from its start on', async (t) => {
   const { shared, task, position, put, follow } = await open(t)
   await shared({ taskId: 't' })

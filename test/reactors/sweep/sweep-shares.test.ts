@@ -38,6 +38,16 @@ test('shares that have ended are deleted, and those of what came to another hub 
     await put(SHARES, organizationId, row._id as string, row)
     await put(SHARE_TOKENS.name, NO_ORGANIZATION, name, { organizationId, shareId: row._id })
   }
+  const bus = idFrom('tracker', 'bus')
+  const made = { _id: bus, hubIds: [here], createdAt: now }
+  await put('trackers', organizationId, bus, made)
+  const origin = { organizationId, now: clock.now(), ids: idSource(clock.now()), metadata: { organizationId } }
+  const expiresAt = formatTime(clock.now() + 24 * HOUR_MS)
+  const { row: ofBus } = await writer.create(origin, { trackerId: bus, expiresAt })
+  ids.set('anew', ofBus._id as string)
+  await put(SHARES, organizationId, ofBus._id as string, ofBus)
+  await put(SHARE_TOKENS.name, NO_ORGANIZATION, 'anew', { organizationId, shareId: ofBus._id })
+  await put('trackers', organizationId, bus, { ...made, createdAt: formatTime(clock.now() + HOUR_MS) })
   await task('over', { state: 'finished', finishedAt: now, updatedAt: now })
   await task('moved', { state: 'assigned', hubId: there, updatedAt: now })
   await task('gone', null)
@@ -54,6 +64,7 @@ test('shares that have ended are deleted, and those of what came to another hub 
   t.same(await typesOf('over'), [SHARE.created, SHARE.deleted])
   t.same(await typesOf('gone'), [SHARE.created, SHARE.deleted])
   t.same(await typesOf('unknown'), [SHARE.created])
+  t.same(await typesOf('anew'), [SHARE.created, SHARE.deleted], 'its tracker was made anew')
   t.same(await typesOf('moved'), [SHARE.created, SHARE.changed])
   const { state } = await writer.load(ids.get('moved') as string)
   t.same(state.values.hubIds, [there])
