@@ -88,7 +88,7 @@ const listRoute = (services: Services): Route =>
     operationId: 'listData',
     summary: 'List records',
     description:
-      'With `dataTypeId`, `values.<name>` filters by a field (several values mean any of them: repeated, ids and options also separated by commas unless an option has one; `null` means those without a value; one that is no option is 400), `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
+      'With `dataTypeId`, `values.<name>` filters by a field (several values mean any of them: repeated, ids and options also separated by commas unless an option has one; `null` means those without a value; one that is no option is 400, and so is a coordinate or file, also with `null`: no index has them), `values.<name>.from` and `values.<name>.to` bound a number, a date or a time (inclusive). A field that your role hides is 403, and `q` never searches one.',
     tag: 'Data',
     access: { permission: 'view/data' },
     query,

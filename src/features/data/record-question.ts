@@ -113,7 +113,8 @@ const filterOf = (type: DataTypeRow, name: string, sent: unknown): Asked => {
   const asked = name.slice(VALUES.length).normalize('NFC')
   const field = type.fields.find((one) => one.name === asked)
   if (field !== undefined) {
-    if (!isFiltered(field)) throw invalid(`/${name}`, `cannot be filtered by: it is a ${field.type}`)
+    if (!isFiltered(field))
+      throw invalid(`/${name}`, `cannot be filtered by, nor by null: no index has the values of a ${field.type}`)
     return { name, field, text: texts }
   }
   const bound = BOUNDS.find((one) => asked.endsWith(`.${one}`))

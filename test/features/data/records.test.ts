@@ -201,6 +201,9 @@ test('records are found by type, primary key, every filterable field, bounds, wo
   ])
     t.match(await list(query), { code: 'invalid', errors: [{ path }] }, query)
 
+  const unplaced = { path: '/values.place', message: /nor by null: no index has the values of a coordinate/ }
+  t.match(await list(`${of}&values.place=null`), { code: 'invalid', errors: [unplaced] }, 'the reason is said')
+
   const byKey = await call('GET', '/data/type/cUSTOMERS/c-3')
   t.match(byKey.body.data.values, { number: 'C-3' })
   t.equal((await call('GET', `/data/type/Customers/${byKey.body.data._id}`)).status, 200)

@@ -74,6 +74,11 @@ test('an assignment has its time, and leaves what is under way under way', async
     assigneeIds: [bob.id],
     startedBy: ada.id,
   })
+  t.match((await move(_id, 'assign', { assigneeIds: [] })).body.data, {
+    state: 'inProgress',
+    assigneeIds: [],
+    startedBy: ada.id,
+  })
 })
 
 test('clocks differ by up to five minutes', async (t) => {
