@@ -6,8 +6,7 @@ import { decodeJson } from '../src/kernel/event.ts'
 import type { Logger } from '../src/kernel/logger.ts'
 import { Follower } from '../src/kit/consumers/follower.ts'
 import { untilDone } from '../src/kit/consumers/retry.ts'
-import type { Settlement } from '../src/kit/http/route.ts'
-import { ERASURES, historyConsumer, type OwnedPlace } from './history-checkpoints.ts'
+import type { OwnedPlace } from './history-checkpoints.ts'
 
 const ERASURES_AT_ONCE = 256
 
@@ -60,16 +59,6 @@ export class Erased {
   }
 }
 
-/** Settlements after which nobody reads erased data: the checkpoints of every consumer's partitions. */
-export const erasureSteps = (consumers: readonly string[], partitions: number): Settlement[] =>
-  consumers.flatMap((consumer) =>
-    Array.from({ length: partitions }, (_, partition) => ({
-      consumer: historyConsumer(consumer, partition),
-      stream: HISTORY_ERASURES,
-      source: ERASURES,
-    })),
-  )
-
 interface Inserter {
   flush(): Promise<void>
   notErased(through: number): OwnedPlace[]
@@ -79,8 +68,7 @@ interface Inserter {
 /**
  * The erasures of one process: it reads them from the log, so that its consumers no longer insert such rows; then
  * earlier inserts are removed from the history; then each partition's checkpoint records it. A crash in between leaves
- * the checkpoint unchanged, and the partition's next owner does it again. Callers that wait for an erasure wait for the
- * checkpoints (`erasureSteps`).
+ * the checkpoint unchanged, and the partition's next owner does it again.
  */
 export class HistoryErasures {
   readonly known = new Erased()

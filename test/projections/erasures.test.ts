@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { test, type Test } from 'tap'
 import { DecisionsHistory } from '../../projections/decisions-history.ts'
-import { Erased, eraseAfter, erasureSteps, HistoryErasures } from '../../projections/erasures.ts'
+import { Erased, eraseAfter, HistoryErasures } from '../../projections/erasures.ts'
+import { ERASURES, historyConsumer } from '../../projections/history-checkpoints.ts'
 import { rebuildHistory } from '../../projections/history-rebuild.ts'
 import { LocationHistory, PointBuffer } from '../../projections/location-history.ts'
 import { decodeRuns, RunsHistory } from '../../projections/runs-history.ts'
@@ -11,7 +12,7 @@ import { openSchema } from '../../src/engines/clickhouse-sql/history-schema.ts'
 import type { HistoryErasure, HistoryStore } from '../../src/engines/history-store.ts'
 import { runIdOf, type RunTrigger } from '../../src/features/automations/events.ts'
 import { eraseHistory } from '../../src/features/locations/erase-history.ts'
-import { AHEAD, type LocationEntry } from '../../src/features/locations/events.ts'
+import { AHEAD, HISTORY_ERASURES, type LocationEntry } from '../../src/features/locations/events.ts'
 import type { Decision } from '../../src/features/transitions/events.ts'
 import { encodeJson, type RecordedEvent } from '../../src/kernel/event.ts'
 import { settling } from '../../src/kit/consumers/settle.ts'
@@ -71,7 +72,11 @@ const open = async (t: Test) => {
       },
     }
   }
-  const steps = erasureSteps(['location-history', 'decisions-history', 'automation-runs'], 1)
+  const steps = ['location-history', 'decisions-history', 'automation-runs'].map((consumer) => ({
+    consumer: historyConsumer(consumer, 0),
+    stream: HISTORY_ERASURES,
+    source: ERASURES,
+  }))
   const settle = settling(services, [])
   const erased = async () => t.ok(await settle({ types: [], position: -1 }, 1_000_000, steps), 'the consumers say so')
   const erase = (erasure: HistoryErasure) => eraseHistory(services.log, erasure, { actor: 'test' })

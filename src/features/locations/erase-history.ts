@@ -8,7 +8,7 @@ import { HISTORY_ERASED, HISTORY_ERASURES } from './events.ts'
 /**
  * Decides to erase all history of an organization or a tracker for ever, including late arrivals and rows that a
  * rebuild would restore: points, transitions, trips, automation runs. May be repeated, also after a crash. Resolves
- * once logged; the history's consumers report completion (`erasureSteps`, for the steps of a reply).
+ * once logged; the checkpoints of the history's consumers report completion.
  */
 export const eraseHistory = (
   log: Pick<EventLog, 'append'>,
