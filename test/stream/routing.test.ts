@@ -174,6 +174,26 @@ test('a day is planned, dispatched, driven and compared', async (t) => {
   t.equal(again.status, 202, 'what was left over is free again')
 })
 
+test('what a dispatched plan left out is planned again', async (t) => {
+  const { hubId, send, make, tasks, person } = await openRoutingWorld(t)
+  const vehicle = await make('/vehicle', { name: 'Van', hubId, userId: (await person('ada')).id })
+  const [one, left] = await tasks([near(), near()])
+  const times = { arrivalAt: '2026-11-20T08:20:00Z', departureAt: '2026-11-20T08:30:00Z' }
+  const plan = (visited: string[], unassigned: string[]) => ({
+    hubId,
+    routes: [{ vehicleId: vehicle._id, visits: visited.map((taskId) => ({ taskId, ...times })) }],
+    unassigned: unassigned.map((taskId) => ({ taskId, reason: 'noRoom' })),
+  })
+  const { _id } = await make('/routing-result', plan([one], [left]))
+  const again = async (taskId: string): Promise<number> =>
+    (await send('POST', '/routing-result', plan([taskId], []))).status
+  t.equal(await again(left), 409, 'while it is planned')
+  t.equal((await send('POST', `/routing-result/${_id}/dispatch`)).status, 200)
+  t.equal(await again(one), 409)
+  t.equal(await again(left), 201)
+  t.equal(await again(left), 409, 'by one')
+})
+
 test('a plan from elsewhere is checked, changed and dispatched, and its tasks are in no other', async (t) => {
   const { hubId, send, make, get, tasks } = await openRoutingWorld(t)
   const vehicle = await make('/vehicle', { name: 'Van', hubId })

@@ -1,15 +1,24 @@
-import type { TableStore } from '../../engines/table-store.ts'
+import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import { assertNoFaults, Failure, type FieldError } from '../../kernel/errors.ts'
 import type { Row } from '../../kernel/table.ts'
 import { NAMES_NOTHING } from '../../kit/resource/references.ts'
 import { userHasHub, USERS_TABLE } from '../identity/views.ts'
 import { isOver, seesTask, TASKS, type TaskRow } from '../tasks/views.ts'
-import { OPEN_STATES, ROUTING_RESULTS, type RoutingRow, type RoutingValues, type VisitValues } from './views.ts'
+import {
+  heldTaskIds,
+  OPEN_STATES,
+  ROUTING_RESULTS,
+  type RoutingRow,
+  type RoutingValues,
+  type VisitValues,
+} from './views.ts'
 
 export const VEHICLES_TABLE = 'vehicles'
 const ROWS_AT_ONCE = 500
 const FAULTS_MAX = 50
+/** Results looked at together: each may have thousands of visits. */
+const RESULTS_AT_ONCE = 10
 
 export interface CheckedPlan extends Pick<RoutingValues, 'hubId' | 'routes' | 'unassigned'> {
   organizationId: string
@@ -119,15 +128,18 @@ export const assertFree = async (
   id: string,
   taskIds: readonly string[],
 ): Promise<void> => {
+  const asked = new Set(taskIds)
   for (let from = 0; from < taskIds.length; from += ROWS_AT_ONCE) {
     const where = { taskIds: taskIds.slice(from, from + ROWS_AT_ONCE), state: [...OPEN_STATES] }
-    const { rows } = await tables.find<RoutingRow>(ROUTING_RESULTS, organizationId, { where, limit: 2 })
-    const other = rows.find((one) => one.id !== id)
-    if (other === undefined) continue
-    const taskId = taskIds.find((one) => other.row.taskIds.includes(one))
-    throw new Failure('conflict', {
-      message: `The task ${taskId} is in the routing result ${other.id}, which is ${other.row.state}.`,
-      extra: { routingResultId: other.id, taskId },
-    })
+    const question = { where, limit: RESULTS_AT_ONCE }
+    for await (const page of pagesOf<RoutingRow>(tables, ROUTING_RESULTS, organizationId, question))
+      for (const { id: other, row } of page) {
+        const taskId = other === id ? undefined : heldTaskIds(row).find((one) => asked.has(one))
+        if (taskId === undefined) continue
+        throw new Failure('conflict', {
+          message: `The task ${taskId} is in the routing result ${other}, which is ${row.state}.`,
+          extra: { routingResultId: other, taskId },
+        })
+      }
   }
 }

@@ -16,7 +16,7 @@ import {
   withDefault,
 } from '../../kernel/schema.ts'
 import { defineResource } from '../../kit/resource/resource.ts'
-import { OPEN_STATES, ROUTING_RESULTS, ROUTING_STATES, type RoutingState, type RouteValues } from './views.ts'
+import { heldTaskIds, ROUTING_RESULTS, ROUTING_STATES, type RouteValues, type RoutingValues } from './views.ts'
 
 export const ROUTES_MAX = 500
 export const TASKS_MAX = 2_000
@@ -91,10 +91,12 @@ export const routingResult = defineResource({
   },
   unique: {
     // A task is in one result at most until its work is done.
-    values: ({ state, taskIds }) =>
-      OPEN_STATES.includes(state as RoutingState)
-        ? (taskIds as string[]).map((taskId) => ({ key: 'task', value: taskId, field: 'routes' }))
-        : [],
+    values: (values) =>
+      heldTaskIds(values as unknown as RoutingValues).map((taskId) => ({
+        key: 'task',
+        value: taskId,
+        field: 'routes',
+      })),
   },
   body: { bytesMax: 1024 * 1024 },
   example: {

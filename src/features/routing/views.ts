@@ -51,6 +51,18 @@ export interface RoutingValues {
   asked?: Omit<RoutingRequested, 'taskIds'>
 }
 
+/** Tasks that no other open result may have: what a dispatched plan left out is free to be planned again. */
+export const heldTaskIds = ({
+  state,
+  taskIds,
+  unassigned,
+}: Pick<RoutingValues, 'state' | 'taskIds' | 'unassigned'>): readonly string[] => {
+  if (!OPEN_STATES.includes(state)) return []
+  if (state !== 'dispatched') return taskIds
+  const left = new Set(unassigned.map(({ taskId }) => taskId))
+  return taskIds.filter((taskId) => !left.has(taskId))
+}
+
 export type RoutingRow = Row &
   RoutingValues & { _id: string; organizationId: string; version: number; createdAt: string }
 
