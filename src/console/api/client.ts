@@ -70,6 +70,8 @@ export interface Asked {
   signal?: AbortSignal
   /** For calls that create a session: they are sent without a token. */
   isAnonymous?: boolean
+  /** It is sent although the page is closed. */
+  isKeptAlive?: boolean
 }
 
 /** @throws ApiError, also if the service cannot be reached (status 0) */
@@ -91,7 +93,8 @@ const isNewRefusal = (method: string, path: string, { status }: Response): boole
   return status === 403 && !wasRefused
 }
 
-const send = async (method: string, path: string, { body, headers, signal, isAnonymous }: Asked): Promise<Response> => {
+const send = async (method: string, path: string, asked: Asked): Promise<Response> => {
+  const { body, headers, signal, isAnonymous, isKeptAlive } = asked
   const all: { [name: string]: string } = { ...headers }
   if (body !== undefined) all['content-type'] = 'application/json'
   if (!isAnonymous && bearer.token !== undefined) all.authorization = `Bearer ${bearer.token}`
@@ -103,6 +106,7 @@ const send = async (method: string, path: string, { body, headers, signal, isAno
     method,
     headers: all,
     body: text,
+    keepalive: isKeptAlive ?? false,
     signal: signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal]),
   })
     .catch((error: Error) => {
@@ -136,17 +140,26 @@ export const get = async (path: string, signal?: AbortSignal): Promise<Json> =>
 export const post = async (path: string, body: unknown = {}): Promise<Json> =>
   (await ask('POST', path, { body })).json()
 
-/** Rows of a list, page by page, at most `max`. */
-export const getAll = async (path: string, max: number): Promise<Json[]> => {
-  const rows: Json[] = []
+/** Most rows that the service answers at once. */
+const PAGE_ROWS = 500
+
+/** The first rows of a list, as many as there are up to `count`. */
+export const getPage = async (path: string, count: number): Promise<{ data: Json[]; nextCursor: string | null }> => {
+  const data: Json[] = []
   const separator = path.includes('?') ? '&' : '?'
-  for (let cursor: string | null = ''; cursor !== null && rows.length < max; ) {
-    const page: Json = await get(`${path}${separator}limit=500${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
-    rows.push(...page.data)
-    cursor = page.nextCursor
+  let nextCursor: string | null = ''
+  while (nextCursor !== null && data.length < count) {
+    const limit = Math.min(PAGE_ROWS, count - data.length)
+    const page: Json = await get(
+      `${path}${separator}limit=${limit}${nextCursor && `&cursor=${encodeURIComponent(nextCursor)}`}`,
+    )
+    data.push(...page.data)
+    nextCursor = page.nextCursor
   }
-  return rows
+  return { data, nextCursor }
 }
+
+export const getAll = async (path: string, max: number): Promise<Json[]> => (await getPage(path, max)).data
 
 /** Rows as they arrive, one per line. */
 export const getLines = async (path: string, onRow: (row: Json) => void, signal?: AbortSignal): Promise<void> => {

@@ -4,6 +4,7 @@ import { newId } from '../api/create.ts'
 import { type Fence, fenceFeature, type FenceShape } from '../map/fence-features.ts'
 import { destination, distance, type Position } from '../map/geometry.ts'
 import type { Pointing } from '../map/map-view.ts'
+import { typedPlace } from '../map/typed-place.ts'
 
 export type Kind = 'polygon' | 'circle' | 'corridor'
 
@@ -35,6 +36,8 @@ export class Draft {
   rings = $state.raw<Position[][]>([[]])
   /** Clicks on the map add corners. */
   isAdding = $state(true)
+  /** What was typed last and is no place: the shape is without it. */
+  wrong = $state<string>()
   #dragged: Handle | undefined
   /** The click that ends a drag adds no corner. */
   #isOfHandle = false
@@ -111,7 +114,7 @@ export class Draft {
 
   add(at: Position): void {
     if (this.kind === 'circle') {
-      this.center = at
+      this.#center(at)
       this.isAdding = false
     } else this.#put(this.rings.length - 1, [...this.rings.at(-1)!, at])
   }
@@ -134,24 +137,29 @@ export class Draft {
     return this.rings.map((ring) => ring.map(([lng, lat]) => `${lat}, ${lng}`).join('\n')).join('\n\n')
   }
 
-  /** Returns the first line that is no corner, if any; nothing changes then. */
-  setText(text: string): string | undefined {
+  setCenter(text: string): void {
+    const place = typedPlace(text)
+    if (place === undefined) this.wrong = text
+    else this.add(place)
+  }
+
+  /** Nothing changes where a line is no corner. */
+  setText(text: string): void {
     const rings: Position[][] = []
     for (const block of text.trim().split(/\n\s*\n/)) {
       const ring: Position[] = []
-      for (const line of block.split('\n')) {
-        const [lat, lng, ...more] = line
-          .split(/[,;\s]+/)
-          .filter(Boolean)
-          .map(Number)
-        const isPlace = lat !== undefined && lng !== undefined && Math.abs(lat) <= 90 && Math.abs(lng) <= 180
-        if (!isPlace || more.length > 0) return line
-        ring.push([lng, lat])
+      for (const line of block.split('\n').filter((one) => one.trim() !== '')) {
+        const corner = typedPlace(line)
+        if (corner === undefined) {
+          this.wrong = line
+          return
+        }
+        ring.push(corner)
       }
       rings.push(ring)
     }
     this.rings = this.kind === 'corridor' ? rings.slice(0, 1) : rings
-    return undefined
+    this.wrong = undefined
   }
 
   #preview(): FenceShape | undefined {
@@ -194,9 +202,14 @@ export class Draft {
   }
 
   #drag({ kind, ring, index }: Handle, at: Position): void {
-    if (kind === 'center') this.center = at
+    if (kind === 'center') this.#center(at)
     else if (kind === 'radius') this.radius = Math.max(1, Math.round(distance(this.center!, at)))
     else this.#put(ring, this.rings[ring]!.with(index, at))
+  }
+
+  #center(at: Position): void {
+    this.center = at
+    this.wrong = undefined
   }
 
   #put(at: number, ring: Position[]): void {

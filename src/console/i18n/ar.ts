@@ -173,6 +173,7 @@ export const ar: Texts = {
   removeCorner: 'إزالة آخر نقطة',
   removeTracker: 'إزالة {tracker}',
   retry: 'أعد المحاولة',
+  rulesUnsaved: 'القواعد المكتوبة للمجموعة {group} لم تُحفظ بعد.',
   save: 'حفظ',
   saved: 'تم الحفظ.',
   saveForAll: 'حفظ للمجموعة',

@@ -177,6 +177,7 @@ export const de: Texts = {
   removeCorner: 'Letzte Ecke entfernen',
   removeTracker: '{tracker} entfernen',
   retry: 'Erneut versuchen',
+  rulesUnsaved: 'Die für {group} eingegebenen Regeln sind noch nicht gespeichert.',
   save: 'Speichern',
   saved: 'Gespeichert.',
   saveForAll: 'Für die Gruppe speichern',

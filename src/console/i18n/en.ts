@@ -176,6 +176,7 @@ export const en = {
   removeCorner: 'Remove the last corner',
   removeTracker: 'Remove {tracker}',
   retry: 'Try again',
+  rulesUnsaved: 'The rules typed for {group} are not saved yet.',
   save: 'Save',
   saved: 'Saved.',
   saveForAll: 'Save for the group',

@@ -177,6 +177,7 @@ export const pl: Texts = {
   removeCorner: 'Usuń ostatni punkt',
   removeTracker: 'Usuń {tracker}',
   retry: 'Spróbuj ponownie',
+  rulesUnsaved: 'Wpisane reguły grupy {group} nie są jeszcze zapisane.',
   save: 'Zapisz',
   saved: 'Zapisano.',
   saveForAll: 'Zapisz dla grupy',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { test } from 'tap'
-import { type Crossing, triedOf } from '../../../src/console/fences/try-out.ts'
+import { type Crossing, triedOf } from '../../../src/console/fences/tried.ts'
 import { axe } from '../../support/axe.ts'
 import { skip } from '../../support/browser.ts'
 import { inHistory, liveAtNoon, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
