@@ -1,13 +1,8 @@
 // The signed-in user. The token stays in memory; the session's cookie, invisible to scripts, renews it in each tab.
 import { ApiError, ask, get, type Json, orNothing, useBearer } from '../api/client.ts'
+import { hint, remembered } from './session-storage.ts'
 
-/** Storage key of the answer that `account.js` stores for a link that signs in. */
-const HANDED = 'waymark-signed-in'
-/** Set while the browser has a session's cookie, which no script can see: a first visit sends no request. */
-const HAS_COOKIE = 'waymark-session'
 const CLIENT = { 'waymark-client': 'console' }
-/** Storage key of the last organization of this browser and, with precedence, of this tab. */
-const ORGANIZATION = 'waymark-organization'
 /** Share of a token's life after which it is renewed. */
 const RENEW_AT = 0.8
 const RETRY_MS = 10_000
@@ -18,6 +13,8 @@ const LOOK_MS_MAX = 60_000
 const TIMER_MS_MAX = 2 ** 31 - 1
 
 export interface Organization {
+  /** The person in it. */
+  userId: string
   organizationId: string
   organizationName: string
   isCurrent: boolean
@@ -44,7 +41,7 @@ class Session {
   /** Reason for the request to sign in again. */
   notice = $state<'ended' | 'elsewhere' | undefined>()
   token: string | undefined
-  /** Whom this page has shown data of: nobody else may see it. */
+  /** Whom this page has shown data of, a person in an organization: nobody else may see it. */
   #shownTo: string | undefined
   #timer = 0
   #renewing: Promise<boolean> | undefined
@@ -77,7 +74,8 @@ class Session {
     this.#onPermissions.push(tell)
   }
 
-  async take(signed: Signed): Promise<void> {
+  async take(answer: Signed): Promise<void> {
+    const signed = await this.#here(answer)
     if (this.#isOfAnother(signed)) {
       remembered.set(signed.organizations.find(({ isCurrent }) => isCurrent)?.organizationId)
       return location.reload()
@@ -126,6 +124,12 @@ class Session {
     remembered.set(organizationId)
     location.hash = '#/map'
     location.reload()
+  }
+
+  /** A sign-in opens the organization that was opened last, perhaps in another tab: this page goes on in its own. */
+  async #here(signed: Signed): Promise<Signed> {
+    const own = signed.organizations.find(({ userId }) => userId === this.#shownTo)
+    return own === undefined || !this.#isOfAnother(signed) ? signed : this.#refresh(own.organizationId)
   }
 
   #isOfAnother({ data }: Signed): boolean {
@@ -233,60 +237,6 @@ class Session {
 const loaded = (path: string): Promise<Json> => orNothing<Json>(get(path), { data: {} }).catch(() => undefined)
 
 export const session = new Session()
-
-const hint = {
-  get: (): boolean => {
-    try {
-      return localStorage.getItem(HAS_COOKIE) !== null
-    } catch {
-      return true // Storage is denied, cookies perhaps not: a request costs little.
-    }
-  },
-  set: (isThere: boolean): void => {
-    try {
-      if (isThere) localStorage.setItem(HAS_COOKIE, 'yes')
-      else localStorage.removeItem(HAS_COOKIE)
-    } catch (error) {
-      if (!(error instanceof DOMException)) throw error
-    }
-  },
-}
-
-const remembered = {
-  get: (): string | undefined => {
-    try {
-      return sessionStorage.getItem(ORGANIZATION) ?? localStorage.getItem(ORGANIZATION) ?? undefined
-    } catch {
-      return undefined
-    }
-  },
-  set: (organizationId: string | undefined): void => {
-    try {
-      for (const storage of [sessionStorage, localStorage]) {
-        if (organizationId === undefined) storage.removeItem(ORGANIZATION)
-        else storage.setItem(ORGANIZATION, organizationId)
-      }
-    } catch (error) {
-      if (!(error instanceof DOMException)) throw error
-    }
-  },
-}
-
-/** Takes the result of a link or an external sign-in, once; it stays in no storage and no address. */
-export const takeHanded = (): { answer?: Json; code?: string; failed?: boolean } => {
-  const back = new URLSearchParams(location.hash.slice(1))
-  if (back.has('code') || back.has('error')) {
-    history.replaceState(null, '', location.pathname)
-    return back.has('code') ? { code: back.get('code')! } : { failed: true }
-  }
-  try {
-    const handed = sessionStorage.getItem(HANDED)
-    sessionStorage.removeItem(HANDED)
-    return handed === null ? {} : { answer: JSON.parse(handed) }
-  } catch {
-    return {} // Storage is denied: it is empty.
-  }
-}
 
 /** Sends a sign-in form, which also sets the session's cookie. */
 export const sendSignIn = async (path: string, body: { [member: string]: unknown }): Promise<Json> => {

@@ -36,7 +36,7 @@ test('a page that is closed during a trial leaves no geofence behind', { skip, t
   // The request of a page that is closed may be lost: the next opening of the page deletes it.
   await toFences(page)
   await beginTrial(page)
-  await page.evaluate("globalThis.fetch = () => new Promise(() => undefined)")
+  await page.evaluate('globalThis.fetch = () => new Promise(() => undefined)')
   await page.goto(service.url)
   await page.getByRole('link', { name: 'Geofences' }).waitFor()
   t.equal((await stored()).length, 1, 'it was lost')

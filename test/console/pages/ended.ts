@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { test } from 'tap'
 import { skip } from '../../support/browser.ts'
 import { type ConsoleWorld, namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
-import { ask, until } from '../../support/service.ts'
+import { ask, type Json, until } from '../../support/service.ts'
 
 /** Ends every session but the one of the test, and waits until the page says so. */
 const endSessions = async (page: Page, { service, token }: ConsoleWorld): Promise<void> => {
@@ -67,4 +67,39 @@ test('who signs in after somebody else sees nothing of theirs', { skip, timeout:
   await page.getByRole('button', { name: '+ Circle' }).waitFor()
   await page.getByRole('link', { name: 'Map', exact: true }).click()
   await until('the own tracker', async () => (await namesListed(page)).join() === 'own')
+})
+
+test('who signs in again goes on in the organization that the page shows', { skip, timeout: 900_000 }, async (t) => {
+  const world = await openConsoleWorld(t)
+  const { service, token, login, gateway, groupId } = world
+  await gateway.send([{ externalId: 'van', recordedAt: Date.now(), lat: 52, lng: 21 }])
+  await gateway.drained()
+  const other = { organizationName: 'Other', hubName: 'There', hubLat: 52, hubLng: 21 }
+  await ask(service, 'POST', '/organization', { token, body: other })
+  const signedIn = (to: object): Promise<Json> => ask(service, 'POST', '/auth/login', { body: { ...login, ...to } })
+  const own = await signedIn({ organizationId: world.organizationId })
+  const { organizationId } = own.organizations.find((one: Json) => one.organizationName === 'Other')
+  const { page, context } = await openConsole(t, service, { hasMap: false })
+  await signIn(page, login)
+  // The tab keeps the one that it opened; the browser, and so the next sign-in, has the other one.
+  await page.evaluate(`sessionStorage.setItem('waymark-organization', '${world.organizationId}')`)
+  await page.reload()
+  await until('the tracker', async () => (await namesListed(page)).join() === 'van')
+  const tab = await context.newPage()
+  await tab.goto(service.url)
+  await tab.getByRole('button', { name: 'Account', exact: true }).click()
+  await tab.getByLabel('Organization').selectOption({ label: 'Other' })
+  await tab.locator('.brand', { hasText: 'Other' }).waitFor()
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  await page.getByRole('button', { name: '+ Circle' }).click()
+  await page.getByLabel('Name').fill('Yard')
+  await page.getByLabel('Centre').fill('52.03, 21')
+  await signedIn({ organizationId })
+  await endSessions(page, { ...world, token: own.token })
+  await signInAgain(page, login)
+  t.match(await page.locator('.brand').textContent(), /^Test \d+$/)
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Saved.').waitFor()
+  const { data: fences } = await ask(service, 'GET', '/geofences', { token: own.token })
+  t.match(fences, [{ name: 'Yard', geofenceGroupId: groupId }])
 })
