@@ -88,6 +88,8 @@ export interface ConsoleOptions {
   hasMap?: boolean
   /** Trackers glide and the map flies. */
   hasMotion?: boolean
+  locale?: string
+  timezoneId?: string
 }
 
 let browser: Promise<Browser> | undefined

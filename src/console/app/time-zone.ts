@@ -50,5 +50,9 @@ export const startOfDay = (day: string, timeZone: string): number => {
   return dayAt(found, timeZone) === day ? found : Math.max(first, second)
 }
 
+/** Whether there is such a date. */
+export const isDay = (text: string): boolean =>
+  /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(`${text}T00:00:00Z`)) && dayAfter(text, 0) === text
+
 export const dayAfter = (day: string, days = 1): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10)

@@ -232,6 +232,7 @@ export const de: Texts = {
   trackerGone: 'Diesen Tracker gibt es nicht mehr.',
   trackers: 'Tracker',
   trackersMax: 'Bis zu {n} Tracker laufen auf einer Uhr. Entfernen Sie einen, um einen anderen hinzuzufügen.',
+  trackerUnheard: 'Dieser Tracker hat noch keine Position gesendet.',
   trail: 'Spur',
   triedWords: '{entries} Ankünfte und {leaves} Abfahrten von {trackers} Trackern.',
   trip: 'Fahrt',

@@ -230,6 +230,7 @@ export const en = {
   trackerGone: 'This tracker is not there any more.',
   trackers: 'Trackers',
   trackersMax: 'Up to {n} trackers move on one clock. Remove one to add another.',
+  trackerUnheard: 'This tracker has not sent a position yet.',
   trail: 'Trail',
   triedWords: '{entries} entries and {leaves} leaves of {trackers} trackers.',
   trip: 'Trip',

@@ -53,7 +53,12 @@ export const agoOf = (ms: number): string => t('ago', { age: durationOf(ms) })
 
 export const speedOf = (metersPerSecond: number): string => t('kmh', { n: Math.round(metersPerSecond * 3.6) })
 
+const TENTHS: Intl.NumberFormatOptions = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false }
+
+/** With the decimal sign of the language, in Latin digits. */
+const kilometers = (n: number): string => new Intl.NumberFormat(`${i18n.locale}-u-nu-latn`, TENTHS).format(n)
+
 export const lengthOf = (meters: number): string =>
-  meters < 1000 ? t('meters', { n: Math.round(meters) }) : t('kilometers', { n: (meters / 1000).toFixed(1) })
+  meters < 1000 ? t('meters', { n: Math.round(meters) }) : t('kilometers', { n: kilometers(meters / 1000) })
 
 export const placeOf = (lat: number, lng: number): string => `${lat.toFixed(5)}, ${lng.toFixed(5)}`

@@ -9,11 +9,14 @@ const LOADERS: { [language in Exclude<Language, 'en'>]: () => Promise<Texts> } =
   de: async () => (await import('./de.ts')).de,
   ar: async () => (await import('./ar.ts')).ar,
 }
+/** Pause before texts that could not be loaded are asked for again. */
+const AGAIN_MS = 5_000
 const RIGHT_TO_LEFT = new Set<Language>(['ar'])
 
 class I18n {
   language = $state<Language>('en')
   texts = $state.raw<Texts>(en)
+  #wanted: Language = 'en'
 
   /** Locale of the reader's own region if it has the language, so that dates are written as usual there. */
   get locale(): string {
@@ -22,7 +25,16 @@ class I18n {
 
   async choose(wanted: string): Promise<void> {
     const language = (wanted.slice(0, 2) in LANGUAGES ? wanted.slice(0, 2) : 'en') as Language
-    this.texts = language === 'en' ? en : await LOADERS[language]()
+    this.#wanted = language
+    const texts = language === 'en' ? en : await LOADERS[language]().catch(() => undefined)
+    // Another one was chosen meanwhile.
+    if (language !== this.#wanted) return
+    if (texts === undefined) {
+      // The page goes on in the language that it has.
+      setTimeout(() => language === this.#wanted && void this.choose(language), AGAIN_MS)
+      return
+    }
+    this.texts = texts
     this.language = language
     document.documentElement.lang = language
     document.documentElement.dir = RIGHT_TO_LEFT.has(language) ? 'rtl' : 'ltr'

@@ -231,6 +231,7 @@ export const pl: Texts = {
   trackerGone: 'Tego lokalizatora już nie ma.',
   trackers: 'Lokalizatory',
   trackersMax: 'Na jednym zegarze porusza się najwyżej {n} lokalizatorów. Usuń któryś, aby dodać inny.',
+  trackerUnheard: 'Ten lokalizator nie przysłał jeszcze żadnej pozycji.',
   trail: 'Ślad',
   triedWords: 'Wjazdy: {entries}, wyjazdy: {leaves}, lokalizatory: {trackers}.',
   trip: 'Podróż',

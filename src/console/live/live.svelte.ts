@@ -4,6 +4,7 @@ import { pageSettings } from '../app/page-settings.ts'
 import { session } from '../app/session.svelte.ts'
 import type { Fence } from '../map/fence-features.ts'
 import type { Position } from '../map/geometry.ts'
+import { byName } from '../parts/by-name.ts'
 import { EventFeed } from './event-feed.svelte.ts'
 import type { Met } from './columns.ts'
 import { Fleet, STATES } from './fleet.ts'
@@ -16,6 +17,9 @@ const FENCES_MAX = 20_000
 /** Larger fleets are updated once a second. */
 const QUICK_FLEET_MAX = 2_000
 const QUICK_MS = 250
+/** Longest wait for how large the fleet is. */
+const SIZE_MS = 4_000
+const NO_SIZE = { total: 0 }
 const SLOW_MS = 1000
 /** Interval of loading data that the live channel does not send. */
 const REFRESH_MS = 5 * 60_000
@@ -74,7 +78,10 @@ class LiveStore {
 
   async start(): Promise<void> {
     // Without an answer the channel is opened all the same: it tries again by itself.
-    const { total } = await get('/live-positions?limit=1').catch(() => ({ total: 0 }))
+    const { total } = await Promise.race([
+      get('/live-positions?limit=1').catch(() => NO_SIZE),
+      new Promise<typeof NO_SIZE>((resume) => setTimeout(resume, SIZE_MS, NO_SIZE)),
+    ])
     if (session.state !== 'signed-in') return
     this.#worker = new Worker(LIVE_WORKER)
     this.#worker.onmessage = ({ data }: { data: FromWorker }) => this.#hear(data)
@@ -137,7 +144,7 @@ class LiveStore {
 
   #know(fences: Fence[]): void {
     this.areFencesKnown = true
-    this.fences = fences
+    this.fences = byName(fences)
     this.feed.fenceNames = new Map(fences.map(({ _id, name }) => [_id, name]))
   }
 
@@ -167,6 +174,8 @@ class LiveStore {
       this.fleet.remove(message.gone)
       void this.#meet(message.columns.met).catch(() => undefined)
       if (message.isSnapshot && !this.isLoaded) void this.#loadSteps().catch(() => undefined)
+      // The first ones at once: until then the list is not empty, but not known.
+      if (!this.isLoaded) this.#age()
       this.isLoaded = true
       this.#showSoon()
     } else if (message.type === 'events') this.#takeEvents(message.events)
@@ -257,8 +266,8 @@ class LiveStore {
       orNothing(getAll('/hubs?fields=_id,name', 5_000), []),
       orNothing(getAll('/teams?fields=_id,name', 5_000), []),
     ])
-    this.hubs = hubs
-    this.teams = teams
+    this.hubs = byName(hubs as { name: string }[])
+    this.teams = byName(teams as { name: string }[])
     this.#learn(await orNothing(getAll(`/trackers?fields=${FACTS}`, TRACKERS_MAX), []))
     this.#knowsFacts = true
   }
