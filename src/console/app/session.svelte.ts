@@ -65,6 +65,11 @@ class Session {
     return this.permissions.has(permission)
   }
 
+  /** Whether it is certain that the user may not. */
+  mayNot(permission: string): boolean {
+    return !this.isUnsure && !this.may(permission)
+  }
+
   onToken(tell: (token: string) => void): void {
     this.#onToken.push(tell)
   }
