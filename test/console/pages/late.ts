@@ -94,3 +94,23 @@ test('a day that is looked back at is that of the organization, though its time 
     new Date(from).toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' })
   await until('the day to begin at midnight there', async () => from !== '' && hourThere() === '00:00')
 })
+
+test("a geofence's group and visits that could not be loaded are there in the end", {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const { service, token, login, groupId } = await openConsoleWorld(t)
+  const circle = { name: 'Yard', geofenceGroupId: groupId, center: { lat: 52, lng: 21 }, radius: 300 }
+  await ask(service, 'POST', '/geofence', { token, body: circle })
+  const { page } = await openConsole(t, service, { hasMap: false })
+  await signIn(page, login)
+  await page.route('**/geofence-groups?*', (route) => route.abort(), { times: 1 })
+  await page.route('**/reports/visits?*', (route) => route.abort(), { times: 1 })
+  await page.getByRole('link', { name: 'Geofences' }).click()
+  await page.getByRole('list', { name: 'Geofences' }).getByText('Yard').click()
+  const visits = page.getByRole('list', { name: 'Visits' })
+  await visits.getByRole('button', { name: 'Try again' }).click()
+  await visits.getByText('Nobody was inside in this time.').waitFor()
+  await page.getByRole('group', { name: /for all of Yards/ }).waitFor()
+  t.equal(await page.getByLabel('Group').locator('option').count(), 1)
+})
