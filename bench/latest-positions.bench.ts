@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { LatestPositions } from '../projections/latest-position.ts'
+import { openLmdbTableStore } from '../src/engines/lmdb-tables/lmdb-tables.ts'
+import type { TableStore } from '../src/engines/table-store.ts'
 import type { LocationEntry } from '../src/features/locations/events.ts'
 import { systemClock } from '../src/kernel/system-clock.ts'
 import { batchOf } from '../test/support/batches.ts'
@@ -7,7 +12,8 @@ import { noTables } from './support/no-tables.ts'
 
 /**
  * Cost of a point in a small frame for the latest positions: processor time to handle it, and to copy its row for a
- * commit. The table itself answers at once. Usage: node dist/bench/latest-positions.bench.js
+ * commit to a table that answers at once. Then the same commit to LMDB, whose writer is a thread of its own: the time of
+ * the main thread, and the processor time of both. Usage: node dist/bench/latest-positions.bench.js
  */
 const TRACKERS = 20_000
 const PARTITIONS = 16
@@ -17,15 +23,18 @@ const WARM_ROUNDS = 5
 const ROUNDS = 11
 const START = Date.UTC(2026, 0, 1)
 
-const latest = new LatestPositions({
-  tables: noTables,
-  clock: { ...systemClock, after: () => () => undefined },
-  partitions: PARTITIONS,
-  onFailure: (error) => {
-    throw error
-  },
-})
-for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
+const open = async (tables: TableStore): Promise<LatestPositions> => {
+  const latest = new LatestPositions({
+    tables,
+    clock: { ...systemClock, after: () => () => undefined },
+    partitions: PARTITIONS,
+    onFailure: (error) => {
+      throw error
+    },
+  })
+  for (let partition = 0; partition < PARTITIONS; partition++) await latest.load(partition)
+  return latest
+}
 
 let revision = 0
 
@@ -47,22 +56,47 @@ const roundOf = (round: number): LocationEntry[] => {
   return entries
 }
 
-const handleUs: number[] = []
-const commitUs: number[] = []
-for (let round = 0; round < WARM_ROUNDS + ROUNDS; round++) {
-  const entries = roundOf(round)
-  const begun = process.cpuUsage()
-  for (const entry of entries) await latest.handle(entry, entry.partition)
-  const handled = cpuMs(begun)
-  await latest.flush()
-  if (round < WARM_ROUNDS) continue
-  handleUs.push((handled * 1_000) / TRACKERS)
-  commitUs.push(((cpuMs(begun) - handled) * 1_000) / TRACKERS)
+interface Costs {
+  handledUs: number[]
+  /** Processor time of a row, and how long it kept the event loop. */
+  committedUs: number[]
+  loopUs: number[]
+}
+
+/** A row for each tracker, in each round. */
+const measure = async (tables: TableStore): Promise<Costs> => {
+  const latest = await open(tables)
+  const costs: Costs = { handledUs: [], committedUs: [], loopUs: [] }
+  for (let round = 0; round < WARM_ROUNDS + ROUNDS; round++) {
+    const entries = roundOf(round)
+    const begun = process.cpuUsage()
+    for (const entry of entries) await latest.handle(entry, entry.partition)
+    const handled = cpuMs(begun)
+    const loop = performance.eventLoopUtilization()
+    await latest.flush()
+    if (round < WARM_ROUNDS) continue
+    costs.handledUs.push((handled * 1_000) / TRACKERS)
+    costs.committedUs.push(((cpuMs(begun) - handled) * 1_000) / TRACKERS)
+    costs.loopUs.push((performance.eventLoopUtilization(loop).active * 1_000) / TRACKERS)
+  }
+  return costs
 }
 
 const spread = (values: number[]): string => {
   values.sort((a, b) => a - b)
   return `${values[values.length >> 1].toFixed(2)} µs (${values[0].toFixed(2)} to ${values[values.length - 1].toFixed(2)})`
 }
-process.stdout.write(`a point of ${TRACKERS} trackers, handled:  ${spread(handleUs)}\n`)
-process.stdout.write(`its row, copied for a commit:       ${spread(commitUs)}\n`)
+
+const bare = await measure(noTables)
+process.stdout.write(`a point of ${TRACKERS} trackers, handled:  ${spread(bare.handledUs)}\n`)
+process.stdout.write(`its row, copied for a commit:       ${spread(bare.committedUs)}\n`)
+const folder = mkdtempSync(join(tmpdir(), 'waymark-latest-'))
+try {
+  const tables = await openLmdbTableStore({ path: folder, clock: systemClock })
+  const stored = await measure(tables)
+  process.stdout.write(`the same, committed to LMDB:        ${spread(stored.committedUs)}\n`)
+  process.stdout.write(`of that, time of the event loop:    ${spread(stored.loopUs)}\n`)
+  await tables.close()
+} finally {
+  rmSync(folder, { recursive: true })
+}

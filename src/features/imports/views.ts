@@ -85,7 +85,10 @@ type Viewer = Pick<UserCaller, 'userId' | 'permissionDetails'>
 export const seesQuotes = (viewer: Viewer, { userId, dataTypeId }: Pick<ImportRow, 'userId' | 'dataTypeId'>): boolean =>
   viewer.userId === userId || !hidesFields(viewer, dataTypeId)
 
-const withoutQuote = (error: ImportError): ImportError => ({ ...error, message: 'Your role hides fields of these records.' }) // biome-ignore format: one thing
+const withoutQuote = (error: ImportError): ImportError => ({
+  ...error,
+  message: 'Your role hides fields of these records.',
+})
 
 /** An import as its GET and live messages show it. */
 export const importShown = (row: ImportRow, viewer: Viewer): { [member: string]: unknown } => {
