@@ -5,7 +5,7 @@ export type Spread = Pick<HistoryStore, 'cluster'>
 
 export interface Layout extends Spread {
   database: string
-  /** Whether the server knows the setting. */
+  /** Whether the server knows the setting `merge_selector_base`. */
   hasMergeBase?: boolean
 }
 
@@ -28,11 +28,11 @@ export interface Definition {
 const MERGE_SETTINGS = `min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
   enable_max_bytes_limit_for_min_age_to_force_merge = 1, merge_with_ttl_timeout = 86400`
 
+const MERGE_BASE = 'merge_selector_base'
 /**
- * Against the server's 5: a merge waits until parts are some twelve times the largest of them. Each row is written again two
+ * Against the server's 5: parts are merged once all of them are some twelve times the largest. Each row is written again two
  * thirds as often, and a question reads at most 16 parts instead of 10 where ten thousand rows are inserted at a time.
  */
-const MERGE_BASE = 'merge_selector_base'
 export const MERGE_BASE_SETTING = `${MERGE_BASE} = 12`
 
 /** Inserts and merges reach the disk before they count. */
