@@ -1,6 +1,10 @@
 /** Longest time that unbounded work keeps the event loop, all of it together. */
 const TURN_MS = 5
-/** Multiple of the sockets' time beyond `TURN_MS` where they never rest: with less, consumers fall seconds behind the input. */
+/**
+ * Multiple of the sockets' time beyond `TURN_MS` where they never rest: with less, consumers fall seconds behind the
+ * input. They never rest if one of the two turns before waited for them too: one alone may have waited for a collection
+ * of garbage.
+ */
 const TIMES_SOCKETS = 3
 const TURN_MS_MAX = 250
 /** Time left for work resumed at the end of a turn: shorter ones are lost in waiting. */
@@ -10,6 +14,9 @@ let turnEnds = 0
 let sliceEnds = 0
 let isTurnAsked = false
 let askedAt = 0
+/** The sockets' time in the last turn, and in the one before. */
+let before = 0
+let earlier = 0
 let waiting: (() => void)[] = []
 let next = 0
 
@@ -19,6 +26,12 @@ let next = 0
  * one after the other, each once the one before has finished its synchronous work.
  */
 export const breathe = (): Promise<void> | undefined => (hasBreath() ? undefined : new Promise(wait))
+
+/**
+ * As `breathe`, also where there is breath left: for work of which many pieces are resumed by one event, such as the
+ * answer to an append. Each of them would see breath before the first has used any.
+ */
+export const nextSlice = (): Promise<void> => new Promise(wait)
 
 /** Whether others may wait longer: for a loop that goes on by itself where `breathe` would have to be awaited. */
 export const hasBreath = (): boolean => performance.now() < sliceEnds
@@ -44,8 +57,11 @@ const askForTurn = (): void => {
 
 const beginTurn = (): void => {
   const now = performance.now()
-  const others = now - askedAt - TURN_MS
-  turnEnds = now + Math.min(TURN_MS_MAX, Math.max(TURN_MS, TIMES_SOCKETS * others))
+  const socketsMs = now - askedAt - TURN_MS
+  const restlessMs = Math.min(socketsMs, Math.max(before, earlier))
+  earlier = before
+  before = socketsMs
+  turnEnds = now + Math.min(TURN_MS_MAX, Math.max(TURN_MS, TIMES_SOCKETS * restlessMs))
   resumeNext()
 }
 

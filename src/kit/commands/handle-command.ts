@@ -1,5 +1,5 @@
 import { type EventLog, eventsOf, WrongRevision } from '../../engines/event-log.ts'
-import { breathe } from '../../kernel/breath.ts'
+import { nextSlice } from '../../kernel/breath.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import { encodeJson, factOf, type EventMetadata, type Fact, type RecordedEvent } from '../../kernel/event.ts'
@@ -78,7 +78,7 @@ export const handleCommand = async <State, Command extends object>(
     await take?.(after, state, version)
     // No break before the append: until then, another command may take the values away.
     const wrote = await appendFacts(log, stream, facts, eventIds, version, metadata)
-    if (isOneOfMany === true) await breathe()
+    if (isOneOfMany === true) await nextSlice()
     if (wrote === undefined) continue
     keepDecided(log, stream, decider, {
       state,

@@ -1,4 +1,4 @@
-import { breathe } from '../../kernel/breath.ts'
+import { nextSlice } from '../../kernel/breath.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { isObject, type JsonObject, type JsonSchema } from '../../kernel/json.ts'
 import { idSource } from '../commands/ids.ts'
@@ -10,8 +10,11 @@ import { originOf, type WriteOrigin, type Written } from './writes.ts'
 
 const BULK_MAX = 500
 export const BULK_BYTES_MAX = 4 * 1024 * 1024
-/** Items written at a time: they share the appends of the log, and their rows the commits of the tables. */
-const AT_ONCE = 256
+/**
+ * Items written at a time: they share the appends of the log, and their rows the commits of the tables. With 256 an
+ * import blocked the event loop for over 10 ms twice as often; with 64 it took a quarter more processor time.
+ */
+const AT_ONCE = 128
 
 /** Refused item of a bulk: its place in the request, and the reason. */
 export interface Rejected {
@@ -89,7 +92,7 @@ export const writeEach = async <Done extends Written>(
     const before = keys.map((key) => turns.get(key))
     const turn = async (): Promise<void> => {
       await Promise.all(before)
-      await breathe()
+      await nextSlice()
       outcomes[index] = await outcomeOf(index, () => write(item, origins[index]))
     }
     const done = turn()
