@@ -2,15 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
-import { flagsOf, openServers } from '../support/stand-ins.ts'
+import { TcpProxy } from '../../test/support/tcp-proxy.ts'
+import { type EngineUrls, flagsOf, openServers } from '../support/stand-ins.ts'
 import { FLEET, option } from './fresh-service.ts'
 import { fenceCollection } from './frames.ts'
 import { type Pace, pointOf, sendPaced } from './lasting-senders.ts'
 import { allCpuSecondsOf } from './process-figures.ts'
 
 /**
- * Two whole processes on the same servers: one of them is killed, frozen or asked to end, and then started beside the
- * other. Prints the end of each phase of the other's takeover, in ms from the fault. Usage: node
+ * Two whole processes on the same servers: one of them is killed, frozen, cut off from the servers without being told
+ * (half-open), or asked to end, and then started beside the other. Prints the end of each phase of the other's takeover, in ms from the fault. Usage: node
  * dist/bench/load/takeover.js [--trackers 100000] [--fences 10000] [--partitions 16] [--pps 2000] [--rounds 1] [--only
  * SIGTERM]
  */
@@ -20,7 +21,7 @@ const partitions = option('partitions', 16)
 const pointsPerSecond = option('pps', 2_000)
 const rounds = option('rounds', 1)
 
-const FAULTS = (['SIGKILL', 'SIGSTOP', 'SIGTERM'] as const).filter(
+const FAULTS = (['SIGKILL', 'SIGSTOP', 'half-open', 'SIGTERM'] as const).filter(
   (fault) => !process.argv.includes('--only') || process.argv.includes(fault),
 )
 
@@ -158,13 +159,45 @@ const settled = async (services: readonly Service[]): Promise<void> => {
     if (lineSince(service, fromMs, NO_SIGN) !== undefined) process.stdout.write('taken from a process that ran\n')
 }
 
+/** Ways to the servers for one process alone, which fall silent together. */
+class OwnWays {
+  readonly urls: EngineUrls
+  private readonly proxies: readonly TcpProxy[]
+
+  private constructor(urls: EngineUrls, proxies: readonly TcpProxy[]) {
+    this.urls = urls
+    this.proxies = proxies
+  }
+
+  static async open({ log, tables, history }: EngineUrls): Promise<OwnWays> {
+    const proxies: TcpProxy[] = []
+    const through = async (text: string): Promise<string> => {
+      const { port } = new URL(text)
+      const proxy = await TcpProxy.open(Number(port))
+      proxies.push(proxy)
+      return text.replace(`:${port}`, `:${proxy.port}`)
+    }
+    const urls = { log: await through(log), tables: await through(tables), history: await through(history) }
+    return new OwnWays(urls, proxies)
+  }
+
+  silence(): void {
+    for (const proxy of this.proxies) proxy.silence()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.proxies.map((proxy) => proxy.close()))
+  }
+}
+
 const run = async (folder: string): Promise<void> => {
   const servers = await openServers(folder, {})
-  const start = (name: string, limitMs?: number): Promise<Service> =>
+  let ways = await OwnWays.open(servers.urls)
+  const start = (name: string, urls: EngineUrls, limitMs?: number): Promise<Service> =>
     startService(
       join(folder, name),
       [
-        ...flagsOf(servers.urls),
+        ...flagsOf(urls),
         ...['--keys', join(folder, 'keys.json'), '--partitions', String(partitions)],
         ...['--geofence-positions-max', '100000000', '--trackers-max', '1000000'],
       ],
@@ -172,7 +205,10 @@ const run = async (folder: string): Promise<void> => {
       'dist/src/main.js',
       limitMs,
     )
-  const services: { a: Service; b: Service } = { a: await start('a'), b: await start('b') }
+  const services: { a: Service; b: Service } = {
+    a: await start('a', servers.urls),
+    b: await start('b', ways.urls),
+  }
   const { a } = services
   const all = new Map<string, Phases[]>()
   const report = (name: string, phases: Phases): void => {
@@ -192,13 +228,16 @@ const run = async (folder: string): Promise<void> => {
           const { b } = services
           const name = `${fault}, ${pps} points/s`
           const atMs = Date.now()
-          b.process.kill(fault)
+          if (fault === 'half-open') ways.silence()
+          else b.process.kill(fault)
           report(name, await measured(a, access, atMs))
           if (fault === 'SIGTERM') await b.stop()
           else await b.kill()
           pace?.without(b)
+          await ways.close()
+          ways = await OwnWays.open(servers.urls)
           const startedMs = Date.now()
-          services.b = await start('b', 600_000)
+          services.b = await start('b', ways.urls, 600_000)
           const readyMs = Date.now() - startedMs
           const own = lineSince(services.b, startedMs, 'parts taken')
           const usedMs = cpuMsOf(services.b)
@@ -214,6 +253,7 @@ const run = async (folder: string): Promise<void> => {
     for (const [name, runs] of all) printTable(name, runs)
   } finally {
     await Promise.all([a.kill(), services.b.kill()])
+    await ways.close()
     await servers.close()
   }
 }
