@@ -1,3 +1,5 @@
+import { isDay } from './utc-time.ts'
+
 export type Json = { [member: string]: unknown }
 
 /** Undefined for anything but an object. */
@@ -34,7 +36,7 @@ export const boolOf = (value: unknown): boolean | undefined => {
 
 /** Epoch numbers from here on are milliseconds, below it seconds: 2038, or 1970 in milliseconds. */
 const MILLISECONDS_FROM = 2 ** 31
-const WRITTEN = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(\.\d{1,9})?\s*(?:(Z)|([+-]\d{2}):?(\d{2}))?$/i
+const WRITTEN = /^((\d{4})-(\d{2})-(\d{2}))[T ](\d{2}:\d{2}:\d{2})(\.\d{1,9})?\s*(?:(Z)|([+-]\d{2}):?(\d{2}))?$/i
 
 /** ms since the epoch of seconds, milliseconds or a written time (UTC where it has no zone); NaN for anything else. */
 export const timeOf = (value: unknown): number => {
@@ -42,9 +44,10 @@ export const timeOf = (value: unknown): number => {
   if (number !== undefined) return number >= MILLISECONDS_FROM ? number : number * 1000
   const parts = typeof value === 'string' ? WRITTEN.exec(value.trim()) : null
   if (parts === null) return Number.NaN
-  const [, day, clock, fraction = '', , hours, minutes] = parts
+  const [, date, year, month, day, clock, fraction = '', , hours, minutes] = parts
+  if (!isDay(Number(year), Number(month), Number(day))) return Number.NaN
   const zone = hours === undefined ? 'Z' : `${hours}:${minutes}`
-  return Date.parse(`${day}T${clock}${fraction.slice(0, 4)}${zone}`)
+  return Date.parse(`${date}T${clock}${fraction.slice(0, 4)}${zone}`)
 }
 
 /** Parses JSON of a client; undefined for invalid JSON. */

@@ -1,5 +1,6 @@
 import type { Alarm } from '../attributes.ts'
 import { type Attributes, devicePoint, type DevicePoint, ofKmh } from '../point.ts'
+import { utcOf } from '../utc-time.ts'
 
 /** Messages that begin with time and position. */
 const POSITIONED = new Set([
@@ -32,12 +33,9 @@ export const readPosition = (type: number, content: Buffer, zoneMs: number): Dev
   return [devicePoint(timeIn(content) - zoneMs, isZero ? 0 : lat, isZero ? 0 : lng, measured)]
 }
 
-/** Six bytes; NaN for an invalid date. */
-const timeIn = (content: Buffer): number => {
-  const [year, month, day, hour, minute, second] = content
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 59) return Number.NaN
-  return Date.UTC(2000 + year, month - 1, day, hour, minute, second)
-}
+/** Six bytes. */
+const timeIn = ([year, month, day, hour, minute, second]: Buffer): number =>
+  utcOf(2000 + year, month, day, hour, minute, second)
 
 const stateIn = (type: number, content: Buffer): Attributes => {
   if (type === WITH_IGNITION) return content.length > IGNITION_AT ? { ignition: content[IGNITION_AT] === 1 } : {}

@@ -1,5 +1,6 @@
 import { devicePoint, ofKnots } from '../point.ts'
 import type { Said } from '../stream.ts'
+import { utcOf } from '../utc-time.ts'
 import { stateOf } from './state.ts'
 
 /**
@@ -32,8 +33,7 @@ const timeIn = (digits: string): number => {
   const [hour, minute, second, day, month, year] = [10, 12, 14, 16, 18, 20].map((at) =>
     Number(digits.slice(at, at + 2)),
   )
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 59) return Number.NaN
-  return Date.UTC(2000 + year, month - 1, day, hour, minute, second)
+  return utcOf(2000 + year, month, day, hour, minute, second)
 }
 
 /** Steps up to 6, percent above; 0 is unknown. */

@@ -1,5 +1,6 @@
 import { devicePoint, ofKnots } from '../point.ts'
 import type { Said } from '../stream.ts'
+import { utcOf } from '../utc-time.ts'
 import { numberOf } from '../values.ts'
 import { stateOf } from './state.ts'
 
@@ -59,8 +60,7 @@ const timeOf = (date: string | undefined, time: string, now: number): number => 
   if (date === undefined || !/^\d{6}$/.test(time)) return now
   const [day, month, year] = pairsOf(date)
   const [hour, minute, second] = pairsOf(time)
-  if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 59) return Number.NaN
-  return Date.UTC(2000 + year, month - 1, day, hour, minute, second)
+  return utcOf(2000 + year, month, day, hour, minute, second)
 }
 
 const pairsOf = (text: string): number[] => [text.slice(0, 2), text.slice(2, 4), text.slice(4, 6)].map(Number)

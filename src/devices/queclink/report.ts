@@ -1,5 +1,6 @@
 import { type Attributes, devicePoint, type DevicePoint, ofKmh, ofPercent } from '../point.ts'
 import type { Said } from '../stream.ts'
+import { utcOf } from '../utc-time.ts'
 import { numberOf } from '../values.ts'
 import { aroundPlace, besideIn } from './beside.ts'
 
@@ -62,6 +63,7 @@ const vinIn = (fields: readonly string[]): string | undefined => (VIN.test(field
 
 /** `yyyyMMddHHmmss` in UTC; NaN for an invalid time. */
 const timeOf = (text: string): number => {
-  const [, year, month, day, hour, minute, second] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/.exec(text) ?? []
-  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
+  const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/.exec(text)?.slice(1) ?? []
+  const [year, month, day, hour, minute, second] = parts.map(Number)
+  return utcOf(year, month, day, hour, minute, second)
 }

@@ -1,5 +1,6 @@
 import { devicePoint, type DevicePoint, ofKmh } from '../point.ts'
 import type { Said } from '../stream.ts'
+import { utcOf } from '../utc-time.ts'
 import { numberOf } from '../values.ts'
 import { besideIn, stateIn } from './beside.ts'
 
@@ -53,9 +54,8 @@ const pointsIn = (type: string, body: string, hasCommas: boolean): DevicePoint[]
 
 const degreesOf = (degrees: string, minutes: string): number => Number(degrees) + Number(minutes) / 60
 
-/** Time of year, month, day, hour, minute, second as texts, in UTC; NaN for an invalid time. */
+/** Time of year, month, day, hour, minute, second as texts, in UTC; NaN where one is missing. */
 const timeOf = (parts: readonly (string | undefined)[]): number => {
   const [year, month, day, hour, minute, second] = parts.map(Number)
-  const isTime = month >= 1 && month <= 12 && day >= 1 && day <= 31 && hour <= 23 && minute <= 59 && second <= 59
-  return isTime ? Date.UTC(2000 + year, month - 1, day, hour, minute, second) : Number.NaN
+  return utcOf(2000 + year, month, day, hour, minute, second)
 }
