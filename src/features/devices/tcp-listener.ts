@@ -31,7 +31,7 @@ export interface ListenerOptions extends SessionOptions {
   limits: ListenerLimits
 }
 
-/** A port for one protocol over TCP. Each connection has one read in progress: further bytes wait in the network. */
+/** A port for one protocol over TCP. Each connection has one read in progress: further bytes wait in the network, also while the device reads no answers. */
 export class TcpListener {
   private readonly options: ListenerOptions
   private readonly server: Server
@@ -109,6 +109,8 @@ export class TcpListener {
       const isGoingOn = await this.answer(socket, session, step, stopLogin)
       if (!isGoingOn) return
     }
+    // Answers to a device that reads none would fill memory: it is heard again once they are gone.
+    if (socket.writableNeedDrain) await drainOf(socket)
     if (!socket.destroyed) socket.resume()
   }
 
@@ -123,6 +125,18 @@ export class TcpListener {
     return false
   }
 }
+
+/** Resolves once all is sent that was written, or at the end of the connection. */
+const drainOf = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    const end = (): void => {
+      socket.off('drain', end)
+      socket.off('close', end)
+      resolve()
+    }
+    socket.on('drain', end)
+    socket.on('close', end)
+  })
 
 export const isAllowed = (allowed: BlockList | undefined, address: string): boolean =>
   allowed === undefined || allowed.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
