@@ -1,11 +1,10 @@
 import { BlockList, isIPv6 } from 'node:net'
 import { DeviceListeners } from '../features/devices/device-listeners.ts'
+import { FlagKey } from '../features/devices/flag-key.ts'
 import type { MqttBridge } from '../features/devices/mqtt-bridge.ts'
 import { UnknownDevices } from '../features/devices/unknown-devices.ts'
 import { DeviceAuthenticator } from '../features/trackers/device-authenticator.ts'
 import { watchTrackers } from '../features/trackers/watch-trackers.ts'
-import type { IngestKeyCaller } from '../kernel/caller.ts'
-import { Failure } from '../kernel/errors.ts'
 import { ownedPart } from '../kit/consumers/owners.ts'
 import { openPointDoor, type PointDoor } from './point-door.ts'
 import type { OpenRole, RoleServices } from './role.ts'
@@ -41,10 +40,11 @@ interface Parts {
   unknown: UnknownDevices
 }
 
-const openListeners = ({ services, door, keys, unknown }: Parts): Promise<DeviceListeners> => {
+const openListeners = async ({ services, door, keys, unknown }: Parts): Promise<DeviceListeners> => {
   const { config, clock, logger } = services
-  const caller = callerOf(keys, 'devices-key', config.devicesKey ?? '')
-  const session = { points: door.devices, caller, admits: door.admits, unknown, clock, logger }
+  const key = flagKeyOf(keys, 'devices-key', config.devicesKey ?? '', { clock, logger })
+  const session = { points: door.devices, key, admits: door.admits, unknown, clock, logger }
+  if (config.devices.length > 0) await key.caller().catch(() => undefined) // logs a key that does not exist
   const where = { host: config.host, allowed: allowedOf(config.devicesAllow) }
   return DeviceListeners.open(config.devices, { ...session, ...where })
 }
@@ -70,7 +70,7 @@ const openBridge = async ({ services, door, keys, unknown }: Parts) => {
       url,
       clientId: `waymark-${origin.logId.replaceAll('-', '').slice(-12)}`,
       points: door.devices,
-      caller: callerOf(keys, 'mqtt-key', key),
+      key: flagKeyOf(keys, 'mqtt-key', key, { clock, logger }),
       secret: key.split('.')[1],
       unknown,
       clock,
@@ -89,11 +89,12 @@ const openBridge = async ({ services, door, keys, unknown }: Parts) => {
   return { states, close: () => joined.leave() }
 }
 
-const callerOf = (keys: DeviceAuthenticator, flag: string, key: string) => async (): Promise<IngestKeyCaller> => {
-  const caller = await keys.authenticate(key)
-  if (caller.kind === 'ingestKey') return caller
-  throw new Failure('unauthenticated', { message: `--${flag} is the key of a tracker; give an ingest key.` })
-}
+const flagKeyOf = (
+  keys: DeviceAuthenticator,
+  flag: string,
+  key: string,
+  parts: Pick<RoleServices, 'clock' | 'logger'>,
+): FlagKey => new FlagKey({ flag, key, authenticate: (one) => keys.authenticate(one), ...parts })
 
 const allowedOf = (ranges: readonly string[]): BlockList | undefined => {
   if (ranges.length === 0) return undefined

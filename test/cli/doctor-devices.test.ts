@@ -16,6 +16,15 @@ test('doctor names each listener of devices, and those that were refused', async
   })
 })
 
+test('doctor says that no device is served while the key of the flag has ended', async (t) => {
+  const problem = '--devices-key is no key, or one that has ended'
+  t.match(listenerFinding({ protocol: 'gt06', port: 5023, connections: 2, unknown: [], problem }), {
+    ok: false,
+    what: `gt06 listens on port 5023 (${problem}), 2 connections`,
+    advice: /--devices-key/,
+  })
+})
+
 test('doctor says of a broker whether it serves, and of what waits', async (t) => {
   const bridge = { broker: 'mqtt.example.com:8883', isConnected: true, waiting: 0, unknown: [] }
   t.match(bridgeFinding(bridge), {

@@ -28,7 +28,7 @@ const open = async (t: Test, limits: Partial<ListenerLimits>, allowed?: BlockLis
   const listeners = await DeviceListeners.open([{ protocol: 'teltonika', port: 0 }], {
     ...{ host: '127.0.0.1', allowed, limits, clock, logger, unknown },
     points: { take } as unknown as DevicePoints,
-    caller: async () => CALLER,
+    key: { caller: async () => CALLER, problem: undefined },
     admits: async () => state.admits,
   })
   t.teardown(() => listeners.close())

@@ -26,7 +26,7 @@ test('a broker that takes a connection and answers no subscription is named, and
     url: `mqtt://127.0.0.1:${port}`,
     clientId: 'waymark-of-a-test',
     points: {} as DevicePoints,
-    caller: async () => CALLER,
+    key: { caller: async () => CALLER, problem: undefined },
     secret: undefined,
     unknown: new UnknownDevices({ clock, logger }),
     clock,

@@ -5,11 +5,11 @@ import type { Finding } from './findings.ts'
 const NAMES_SHOWN_MAX = 5
 const AREA = 'devices'
 
-export const listenerFinding = ({ protocol, port, connections, unknown }: ListenerState): Finding => ({
+export const listenerFinding = ({ protocol, port, connections, unknown, problem }: ListenerState): Finding => ({
   area: AREA,
-  ok: unknown.length === 0,
-  what: `${protocol} listens on port ${port}, ${connections} connections${refusedText(unknown)}`,
-  advice: adviceOf('devices-key'),
+  ok: unknown.length === 0 && problem === undefined,
+  what: `${protocol} listens on port ${port}${problemText(problem)}, ${connections} connections${refusedText(unknown)}`,
+  advice: problem === undefined ? adviceOf('devices-key') : 'give --devices-key an ingest key that exists',
 })
 
 export const bridgeFinding = ({ broker, isConnected, waiting, problem, unknown }: BridgeState): Finding => {
@@ -18,12 +18,14 @@ export const bridgeFinding = ({ broker, isConnected, waiting, problem, unknown }
   return {
     area: AREA,
     ok: isWell && unknown.length === 0,
-    what: `MQTT broker ${broker} ${state}${problem === undefined ? '' : ` (${problem})`}, ${waiting} messages wait${refusedText(unknown)}`,
+    what: `MQTT broker ${broker} ${state}${problemText(problem)}, ${waiting} messages wait${refusedText(unknown)}`,
     advice: isWell
       ? adviceOf('mqtt-key')
-      : 'check --mqtt, and that its user may subscribe to owntracks/# and waymark/#; the broker keeps messages meanwhile',
+      : 'check --mqtt, --mqtt-key, and that its user may subscribe to owntracks/# and waymark/#; the broker keeps messages meanwhile',
   }
 }
+
+const problemText = (problem: string | undefined): string => (problem === undefined ? '' : ` (${problem})`)
 
 /** Names are prefixed with their protocol. */
 const refusedText = (unknown: readonly string[]): string => {

@@ -1,4 +1,5 @@
 import type { DeviceProtocol } from '../../devices/stream.ts'
+import type { FlagKey } from './flag-key.ts'
 import { LISTENER_LIMITS, type ListenerLimits, type ListenerOptions, TcpListener } from './tcp-listener.ts'
 import { STREAM_PROTOCOLS } from './stream-protocols.ts'
 import { UdpListener } from './udp-listener.ts'
@@ -14,9 +15,14 @@ export interface ListenerState extends DevicePort {
   connections: number
   /** Devices that were refused within the last hour. */
   unknown: readonly string[]
+  /** Reason why no device at all is served. */
+  problem?: string
 }
 
-type Shared = Omit<ListenerOptions, 'protocol' | 'port' | 'stream' | 'limits'> & { limits?: Partial<ListenerLimits> }
+type Shared = Omit<ListenerOptions, 'protocol' | 'port' | 'stream' | 'limits' | 'caller'> & {
+  key: Pick<FlagKey, 'caller' | 'problem'>
+  limits?: Partial<ListenerLimits>
+}
 
 export class DeviceListeners {
   private readonly options: Shared
@@ -40,12 +46,14 @@ export class DeviceListeners {
   }
 
   state(): ListenerState[] {
+    const { key } = this.options
     const unknown = this.options.unknown.recent()
     return this.tcp.map(({ protocol, listener }) => ({
       protocol,
       port: listener.port,
       connections: listener.connections,
       unknown: unknown.filter((name) => name.startsWith(`${protocol} `)),
+      ...(key.problem !== undefined && { problem: key.problem }),
     }))
   }
 
@@ -56,7 +64,8 @@ export class DeviceListeners {
   private async add({ protocol, port }: DevicePort): Promise<void> {
     const stream = STREAM_PROTOCOLS[protocol]
     const limits = { ...LISTENER_LIMITS, ...this.options.limits }
-    const options = { ...this.options, protocol, port, stream, limits }
+    const { key } = this.options
+    const options = { ...this.options, protocol, port, stream, limits, caller: () => key.caller() }
     const listener = await TcpListener.open(options)
     this.tcp.push({ protocol, listener })
     const { host, logger } = this.options

@@ -1,10 +1,10 @@
 import { connect, type MqttClient } from 'mqtt'
-import type { IngestKeyCaller } from '../../kernel/caller.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { within } from '../../kit/consumers/retry.ts'
 import type { DevicePoints } from './device-points.ts'
+import type { FlagKey } from './flag-key.ts'
 import { type Message, MqttInbox } from './mqtt-inbox.ts'
 import { MQTT_FILTERS, readMessage, senderOf } from './mqtt-topics.ts'
 import type { UnknownDevices } from './unknown-devices.ts'
@@ -15,8 +15,7 @@ export interface BridgeOptions {
   /** Stable across starts: the broker keeps messages for it. */
   clientId: string
   points: DevicePoints
-  /** Looked up for each message, so that a key stops working as soon as it ends. @throws Failure */
-  caller(): Promise<IngestKeyCaller>
+  key: Pick<FlagKey, 'caller' | 'problem'>
   /** Decrypts messages. */
   secret: string | undefined
   unknown: UnknownDevices
@@ -78,7 +77,7 @@ export class MqttBridge {
   state(): BridgeState {
     const unknown = this.options.unknown.recent().filter((name) => name.startsWith('mqtt '))
     const { broker, client, inbox } = this
-    const problem = inbox.isFull ? FULL : this.problem
+    const problem = this.options.key.problem ?? (inbox.isFull ? FULL : this.problem)
     return { broker, isConnected: client.connected, waiting: inbox.waiting, ...(problem && { problem }), unknown }
   }
 
@@ -140,7 +139,7 @@ export class MqttBridge {
     const isTooLong = payload.byteLength > MESSAGE_BYTES_MAX
     const message = readMessage(topic, isTooLong ? NO_JSON : payload, secret)
     if (message === undefined) return
-    const caller = await this.options.caller()
+    const caller = await this.options.key.caller()
     const { name } = message
     try {
       if (message.form === 'owntracks') await points.take(caller, { points: message.points, name })
