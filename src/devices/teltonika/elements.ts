@@ -7,11 +7,17 @@ interface Element {
   factor?: number
   isSigned?: true
   isBoolean?: true
+  /** Numbers that stand for a fault of the sensor. */
+  faults?: readonly number[]
 }
 
 const flag = (name: AttributeName): Element => ({ name, isBoolean: true })
 const scaled = (name: AttributeName, factor = 1): Element => ({ name, factor })
 const signed = (name: AttributeName, factor = 1): Element => ({ name, factor, isSigned: true })
+
+/** Not ready, read error, not connected, wrong id, not ready; without them it is -55 to 115 °C. */
+const TEMPERATURE_FAULTS = [850, 2000, 3000, 4000, 5000]
+const temperature = (name: AttributeName): Element => ({ ...signed(name, 0.1), faults: TEMPERATURE_FAULTS })
 
 /** AVL ids of the FMB family (Teltonika wiki, "FMB AVL ID"); others come as `io<id>`. */
 const NAMED: readonly (readonly [id: number, element: Element])[] = [
@@ -29,10 +35,10 @@ const NAMED: readonly (readonly [id: number, element: Element])[] = [
   [36, scaled('rpm')],
   [66, scaled('power', 0.001)],
   [67, scaled('batteryVoltage', 0.001)],
-  [72, signed('temperature1', 0.1)],
-  [73, signed('temperature2', 0.1)],
-  [74, signed('temperature3', 0.1)],
-  [75, signed('temperature4', 0.1)],
+  [72, temperature('temperature1')],
+  [73, temperature('temperature2')],
+  [74, temperature('temperature3')],
+  [75, temperature('temperature4')],
   [81, scaled('vehicleSpeed', 1 / 3.6)],
   [82, scaled('throttle')],
   [83, scaled('fuelUsed', 0.1)],
@@ -79,8 +85,9 @@ const SIGN_BITS: { readonly [bytes: number]: number } = { 1: 24, 2: 16, 4: 0 }
 export const addElement = (attributes: Attributes, id: number, value: number, bytes: number): void => {
   const element = ELEMENTS[id]
   if (element !== undefined) {
-    const { name, factor = 1, isSigned, isBoolean } = element
+    const { name, factor = 1, isSigned, isBoolean, faults } = element
     const read = isSigned === true ? (value << SIGN_BITS[bytes]) >> SIGN_BITS[bytes] : value
+    if (faults?.includes(read)) return
     attributes[name] = isBoolean === true ? value > 0 : factor === 1 ? read : rounded(read * factor)
     return
   }
