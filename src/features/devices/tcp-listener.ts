@@ -41,7 +41,7 @@ export class TcpListener {
 
   private constructor(options: ListenerOptions) {
     this.options = options
-    this.server = createServer({ noDelay: true }, (socket) => this.take(socket))
+    this.server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => this.take(socket))
   }
 
   /** @throws Error with one sentence if a port is taken */
@@ -87,9 +87,12 @@ export class TcpListener {
       else this.perAddress.delete(address)
     })
     const session = new DeviceSession(this.options, this.options.stream.open())
+    let served = Promise.resolve()
+    // Some say all that they have and close their side at once: they are answered before the other one is closed.
+    socket.on('end', () => void served.then(() => socket.end()))
     socket.on('data', (chunk) => {
       socket.pause()
-      void this.serve(socket, session, chunk, stopLogin).catch((error: unknown) => {
+      served = this.serve(socket, session, chunk, stopLogin).catch((error: unknown) => {
         if (!(error instanceof NotThisProtocol))
           this.options.logger.error('a device was not served', { error: String(error) })
         socket.destroy()
@@ -117,9 +120,10 @@ export class TcpListener {
   private async answer(socket: Socket, session: DeviceSession, step: Step, stopLogin: () => void): Promise<boolean> {
     const { answer, ends, login } = await session.handle(step)
     if (login) stopLogin()
+    if (answer !== undefined && socket.writable) socket.write(answer)
+    // What was heard of a device that has gone is stored all the same: some send nothing twice.
+    if (ends !== true) return !this.isClosing
     if (socket.destroyed) return false
-    if (answer !== undefined) socket.write(answer)
-    if (!ends) return true
     await pause(this.options.clock, this.options.limits.refusedMs)
     socket.destroySoon()
     return false
