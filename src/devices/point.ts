@@ -1,4 +1,4 @@
-import type { AttributeName } from './attributes.ts'
+import { type AttributeName, ATTRIBUTES } from './attributes.ts'
 
 export type AttributeValue = string | number | boolean
 /** Names of the table, and those numbered by a protocol or chosen by a person: they are kept unchanged. */
@@ -79,11 +79,13 @@ const ATTRIBUTES_BYTES_MAX = 1024
 const TEXT_MAX = 200
 /** Most bytes of a number or boolean with quotes, colon and comma. */
 const NUMBER_BYTES = 24
+/** Colon and comma. */
+const SEPARATOR_BYTES = 2
 
 const isWithin = (value: number | undefined, least: number, most: number): value is number =>
   value !== undefined && value >= least && value <= most
 
-/** As many as fit, in the order given; mostly those given. */
+/** As many as fit; mostly those given. */
 const keptAttributes = (attributes: Attributes | undefined): DevicePoint['attributes'] => {
   if (attributes === undefined) return undefined
   return isKeptWhole(attributes) ? attributes : keptOnes(attributes)
@@ -100,21 +102,24 @@ const isKeptWhole = (attributes: Attributes): attributes is { [name: string]: At
   return bytes > 2 && bytes <= ATTRIBUTES_BYTES_MAX
 }
 
+/** Those of the table first: a device that numbers a hundred values still says who drives, and how far. */
 const keptOnes = (attributes: Attributes): DevicePoint['attributes'] => {
   const kept: { [name: string]: AttributeValue } = {}
   let bytes = 2
-  let count = 0
-  for (const name in attributes) {
-    const value = keptValue(attributes[name])
-    if (value === undefined) continue
-    // A number and a plain name cost as many bytes as characters.
-    bytes += typeof value === 'string' ? Buffer.byteLength(JSON.stringify([name, value])) : name.length + NUMBER_BYTES
-    if (bytes > ATTRIBUTES_BYTES_MAX) break
-    kept[name] = value
-    count++
-  }
-  return count === 0 ? undefined : kept
+  for (const isOfTable of [true, false])
+    for (const name in attributes) {
+      const value = Object.hasOwn(ATTRIBUTES, name) === isOfTable ? keptValue(attributes[name]) : undefined
+      if (value === undefined) continue
+      const moreBytes = jsonBytes(name) + jsonBytes(value) + SEPARATOR_BYTES
+      if (bytes + moreBytes > ATTRIBUTES_BYTES_MAX) continue
+      bytes += moreBytes
+      kept[name] = value
+    }
+  return bytes === 2 ? undefined : kept
 }
+
+const jsonBytes = (value: AttributeValue): number =>
+  typeof value === 'string' ? Buffer.byteLength(JSON.stringify(value)) : String(value).length
 
 const keptValue = (value: unknown): AttributeValue | undefined => {
   if (typeof value === 'boolean') return value
