@@ -20,7 +20,7 @@ export const readForm = (given: Form, now: number, dialect: Dialect): Heard => {
   // A heartbeat, or a last known place that is marked as no fix.
   if (!isPlace || (boolOf(form.valid) === false && !isZero(lat, lng))) return { ...NOTHING, name }
   const time = form.timestamp ?? form.time ?? form.ts
-  const point = devicePoint(time === undefined ? now : timeOf(time), requiredOf(lat), requiredOf(lng), {
+  const point = devicePoint(time === undefined ? now : timeOf(withPlus(time)), requiredOf(lat), requiredOf(lng), {
     accuracy: numberOf(dialect.accuracyOf(form)),
     altitude: numberOf(form.altitude ?? form.alt),
     speed: dialect.speedOf(known(numberOf(form.speed ?? form.spd))),
@@ -30,6 +30,9 @@ export const readForm = (given: Form, now: number, dialect: Dialect): Heard => {
   })
   return { points: [point], name }
 }
+
+/** A `+` that nobody wrote as `%2B` is a space in a query: only an offset to the east begins with one. */
+const withPlus = (time: unknown): unknown => textOf(time)?.replace(/ (\d{2}:?\d{2})$/, '+$1') ?? time
 
 const first = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value)
 
