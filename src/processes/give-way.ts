@@ -1,4 +1,8 @@
+import { tellHeir } from '../features/automations/role-heir.ts'
+import { automationsTelling } from '../features/identity/users/role-recipients.ts'
+import { ROLES_TABLE } from '../features/identity/views.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
+import { allWrote } from '../kit/commands/wrote.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { ResourceWriter } from '../kit/resource/write.ts'
@@ -19,5 +23,20 @@ export const giveWay = (services: ResourceServices): Process<GiveWayData> => {
       },
     },
     { name: 'late heir', run: redirect },
+    { name: 'recipients', run: (data, originOf) => redirectRecipients(services, data, originOf) },
   ])
+}
+
+/** Automations name roles in their details, where no reference finds them. */
+const redirectRecipients = async (
+  services: ResourceServices,
+  { plural, id, replaceWith }: GiveWayData,
+  originOf: OriginOf,
+): Promise<Wrote | undefined> => {
+  if (plural !== ROLES_TABLE) return undefined
+  let wrote: Wrote | undefined
+  const automationIds = await automationsTelling(services, originOf().organizationId, id)
+  for (const automationId of automationIds)
+    wrote = allWrote(wrote, await unlessGone(tellHeir(services, originOf(automationId), automationId, id, replaceWith)))
+  return wrote
 }

@@ -6,6 +6,7 @@ import type { Row } from '../../../kernel/table.ts'
 import type { WriteContext } from '../../../kit/resource/declaration.ts'
 import { defineResource } from '../../../kit/resource/resource.ts'
 import { PERMISSIONS } from './predefined-roles.ts'
+import { assertTellsNobody } from './role-recipients.ts'
 import { assertHolds, type RoleRow } from './user-rules.ts'
 import { ROLES_TABLE } from '../views.ts'
 
@@ -30,12 +31,13 @@ export const role = defineResource({
   unique: { field: 'name' },
   deletion: {
     replaceable: true,
-    check: async ({ caller, values }, heir) => {
+    check: async ({ services, organizationId, id: roleId, caller, values }, heir) => {
       if (values.key !== undefined) throw fixed('A predefined role cannot be deleted.')
       if (caller !== undefined) assertHolds(caller, values as unknown as RoleRow)
       if (heir?.key === 'owner')
         throw invalid('/replaceWith', 'must not be the role of owners: they are made one by one')
       if (caller !== undefined && heir !== undefined) assertHolds(caller, heir as RoleRow)
+      if (heir === undefined) await assertTellsNobody(services, organizationId, roleId, caller)
     },
   },
   table: { version: 2, indexes: { equality: ['name', 'key'], range: ['name'], text: ['name'] } },
