@@ -250,10 +250,17 @@ export class TaskWriter implements ResourceWrites {
     const isSame = next.teamId === before.teamId && isDeepStrictEqual(next.assigneeIds, before.assigneeIds)
     if (!isSame) await assertAssignees(this.services, organizationId, next)
     const isReopened = isOver(before) && !isOver(next)
+    if (isReopened) await this.assertFlow(organizationId, next)
     if (!isSame || (next.hubId === before.hubId && !isReopened)) return without(next, 'teamId')
     const { teamId, assigneeIds } = await keptAssignees(this.services, organizationId, next)
     const { teamId: _before, ...others } = next
     return { ...others, assigneeIds, ...(teamId !== null && { teamId }) }
+  }
+
+  /** Nobody names a flow when a task is reopened: that it is gone is no fault of the request. */
+  private async assertFlow(organizationId: string, { flowId }: TaskValues): Promise<void> {
+    if ((await this.services.tables.get(FLOWS, organizationId, flowId)) === undefined)
+      throw new Failure('conflict', { message: 'A task whose flow was deleted cannot be reopened.' })
   }
 }
 

@@ -106,3 +106,12 @@ test('a task that is over keeps a user who is deleted, one that is open does not
   t.match(await read(over), { state: 'finished', assigneeIds: [bob.id], startedBy: bob.id, finishedBy: bob.id })
   t.match((await move(over, 'reopen')).body.data, { state: 'new', assigneeIds: [] }, 'nobody is left to do it')
 })
+
+test('a task whose flow is gone is not reopened, and not for a fault of the request', async (t) => {
+  const { task, move, owner, flow } = await openTasks(t)
+  const { _id } = await task()
+  await move(_id, 'cancel')
+  t.equal((await owner.call('DELETE', `/flow/${flow._id}`)).status, 200)
+  t.match(await move(_id, 'reopen'), { status: 409, body: { code: 'conflict', message: /flow/ } })
+  t.match((await owner.call('GET', `/task/${_id}`)).body.data, { state: 'cancelled' })
+})
