@@ -133,4 +133,20 @@ test('permissionDetails name data types that there are, each once, and fields th
     [[{ ...detail, hiddenFields: ['phone', 'fax'] }], '/permissionDetails/0/hiddenFields/1'],
   ] as const)
     await t.rejects(write(...details), { code: 'invalid', details: { errors: [{ path }] } }, path)
+
+  const id = (await write(detail)).row._id as string
+  const fields = [{ name: 'fax' }]
+  const changed = await dataType.writer(services).update(origin, dataTypeId, (before) => ({ ...before, fields }))
+  await settle(changed.wrote ?? { position: -1, types: [] }, 60_000)
+  const amend = (...permissionDetails: object[]) =>
+    role.writer(services).change(origin, { id, kind: 'amend', body: { permissionDetails } } as never)
+  const other = await dataType.writer(services).create(origin, { name: 'product', fields: [{ name: 'price' }] })
+  await settle(other.wrote ?? { position: -1, types: [] }, 60_000)
+  const further = { ...detail, dataTypeId: other.row._id, hiddenFields: ['price'] }
+  t.same(
+    (await amend(detail, further)).row.permissionDetails,
+    [detail, further],
+    'what is not sent anew is not refused',
+  )
+  await t.rejects(amend({ ...detail, hiddenFields: ['phone', 'fax'] }), { code: 'invalid' }, 'what is, is')
 })

@@ -64,6 +64,8 @@ const assertRole = async (write: WriteContext): Promise<void> => {
 const assertDetails = async ({ services, organizationId, values, before }: WriteContext): Promise<void> => {
   const details = values.permissionDetails as unknown as readonly PermissionDetail[]
   if (isDeepStrictEqual(details, before?.permissionDetails)) return
+  const known = (before?.permissionDetails ?? []) as unknown as readonly PermissionDetail[]
+  const isKnown = (detail: PermissionDetail): boolean => known.some((one) => isDeepStrictEqual(one, detail))
   const ids = details.map(({ dataTypeId }) => dataTypeId)
   const rows = services.resources.isDeclared(DATA_TYPES)
     ? await services.tables.getMany<DataTypeRow>(DATA_TYPES, organizationId, ids)
@@ -71,7 +73,8 @@ const assertDetails = async ({ services, organizationId, values, before }: Write
   for (const [i, { dataTypeId, hiddenFields }] of details.entries()) {
     const path = `/permissionDetails/${i}`
     if (ids.indexOf(dataTypeId) < i) throw invalid(`${path}/dataTypeId`, 'has an entry already')
-    if (rows === undefined) continue
+    // A type or field that has gone since leaves the entry without effect, and the rest of the role can be written.
+    if (rows === undefined || isKnown(details[i])) continue
     const row = rows[i]
     if (row === undefined) throw invalid(`${path}/dataTypeId`, 'must be the id of a data type')
     const names = new Set(row.fields.map((field) => field.name))
