@@ -36,8 +36,11 @@ export const completeResults = (services: CompleteServices): Follower => {
       const ended = new Map<string, { organizationId: string; event: RecordedEvent }>()
       for (const event of events) {
         if (event.type === ROUTING_RESULT.created) await ensureAsked(services.log, event)
-        if (event.type !== TASK.changed && event.type !== TASK.deleted) continue
         const { organizationId, values } = dataOf<ResourceData>(event)
+        // The last of its tasks may have ended between its assignment and the end of the dispatch.
+        if (event.type === ROUTING_RESULT.changed && values.state === 'dispatched')
+          ended.set(idOfStream(event.stream), { organizationId, event })
+        if (event.type !== TASK.changed && event.type !== TASK.deleted) continue
         const { routingResultId, state } = (values ?? {}) as unknown as Partial<TaskValues>
         const isOver = event.type === TASK.deleted || state === 'finished' || state === 'cancelled'
         if (routingResultId !== undefined && isOver) ended.set(routingResultId, { organizationId, event })
