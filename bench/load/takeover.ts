@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ask, call, type Service, signUp, startService, until } from '../../test/support/service.ts'
-import { TcpProxy } from '../../test/support/tcp-proxy.ts'
+import { OwnWays } from '../support/own-ways.ts'
 import { type EngineUrls, flagsOf, openServers } from '../support/stand-ins.ts'
 import { FLEET, option } from './fresh-service.ts'
 import { fenceCollection } from './frames.ts'
@@ -159,55 +159,25 @@ const settled = async (services: readonly Service[]): Promise<void> => {
     if (lineSince(service, fromMs, NO_SIGN) !== undefined) process.stdout.write('taken from a process that ran\n')
 }
 
-/** Ways to the servers for one process alone, which fall silent together. */
-class OwnWays {
-  readonly urls: EngineUrls
-  private readonly proxies: readonly TcpProxy[]
-
-  private constructor(urls: EngineUrls, proxies: readonly TcpProxy[]) {
-    this.urls = urls
-    this.proxies = proxies
-  }
-
-  static async open({ log, tables, history }: EngineUrls): Promise<OwnWays> {
-    const proxies: TcpProxy[] = []
-    const through = async (text: string): Promise<string> => {
-      const { port } = new URL(text)
-      const proxy = await TcpProxy.open(Number(port))
-      proxies.push(proxy)
-      return text.replace(`:${port}`, `:${proxy.port}`)
-    }
-    const urls = { log: await through(log), tables: await through(tables), history: await through(history) }
-    return new OwnWays(urls, proxies)
-  }
-
-  silence(): void {
-    for (const proxy of this.proxies) proxy.silence()
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.close()))
-  }
-}
+const start = (folder: string, name: string, urls: EngineUrls, limitMs?: number): Promise<Service> =>
+  startService(
+    join(folder, name),
+    [
+      ...flagsOf(urls),
+      ...['--keys', join(folder, 'keys.json'), '--partitions', String(partitions)],
+      ...['--geofence-positions-max', '100000000', '--trackers-max', '1000000'],
+    ],
+    0,
+    'dist/src/main.js',
+    limitMs,
+  )
 
 const run = async (folder: string): Promise<void> => {
   const servers = await openServers(folder, {})
   let ways = await OwnWays.open(servers.urls)
-  const start = (name: string, urls: EngineUrls, limitMs?: number): Promise<Service> =>
-    startService(
-      join(folder, name),
-      [
-        ...flagsOf(urls),
-        ...['--keys', join(folder, 'keys.json'), '--partitions', String(partitions)],
-        ...['--geofence-positions-max', '100000000', '--trackers-max', '1000000'],
-      ],
-      0,
-      'dist/src/main.js',
-      limitMs,
-    )
   const services: { a: Service; b: Service } = {
-    a: await start('a', servers.urls),
-    b: await start('b', ways.urls),
+    a: await start(folder, 'a', servers.urls),
+    b: await start(folder, 'b', ways.urls),
   }
   const { a } = services
   const all = new Map<string, Phases[]>()
@@ -237,7 +207,7 @@ const run = async (folder: string): Promise<void> => {
           await ways.close()
           ways = await OwnWays.open(servers.urls)
           const startedMs = Date.now()
-          services.b = await start('b', ways.urls, 600_000)
+          services.b = await start(folder, 'b', ways.urls, 600_000)
           const readyMs = Date.now() - startedMs
           const own = lineSince(services.b, startedMs, 'parts taken')
           const usedMs = cpuMsOf(services.b)
