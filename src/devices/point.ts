@@ -118,8 +118,13 @@ const keptOnes = (attributes: Attributes): DevicePoint['attributes'] => {
   return bytes === 2 ? undefined : kept
 }
 
-const jsonBytes = (value: AttributeValue): number =>
-  typeof value === 'string' ? Buffer.byteLength(JSON.stringify(value)) : String(value).length
+/** ASCII that JSON writes as it is. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
+const jsonBytes = (value: AttributeValue): number => {
+  if (typeof value !== 'string') return String(value).length
+  return PLAIN.test(value) ? value.length + 2 : Buffer.byteLength(JSON.stringify(value))
+}
 
 const keptValue = (value: unknown): AttributeValue | undefined => {
   if (typeof value === 'boolean') return value
