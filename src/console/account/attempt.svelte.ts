@@ -21,8 +21,9 @@ export class Attempt {
   }
 }
 
-/** Text of an error, including the problem of each value. */
+/** Text of an error, including the problem of each value that it does not name itself. */
 export const wordsOf = (error: Error): string => {
-  const details = error instanceof ApiError ? error.problems.map(({ message }) => message).join(' ') : ''
-  return `${error.message} ${details}`.trim()
+  const problems = error instanceof ApiError ? error.problems : []
+  const others = problems.filter(({ message }) => !error.message.includes(message))
+  return [error.message, ...others.map(({ path, message }) => `${path} ${message}`)].join(' ').trim()
 }

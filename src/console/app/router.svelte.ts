@@ -20,9 +20,10 @@ class Router {
 
 const pathOf = (hash: string): string[] => {
   if (!hash.startsWith('#/')) return ['map']
-  const parts = hash.slice(2).split('/').filter(Boolean)
+  // A part that is empty keeps its place before others: a day without a tracker is no tracker.
+  const parts = hash.slice(2).replace(/\/+$/, '').split('/')
   try {
-    return parts.length === 0 ? ['map'] : parts.map(decodeURIComponent)
+    return parts[0] === '' ? ['map'] : parts.map(decodeURIComponent)
   } catch {
     return ['map']
   }

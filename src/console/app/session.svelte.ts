@@ -36,8 +36,8 @@ class Session {
   permissions = $state<ReadonlySet<string>>(new Set())
   /** What the user may do could not be loaded since they signed in. */
   isUnsure = $state(false)
-  /** Time zone of the organization, in which times are shown. */
-  timeZone = $state('UTC')
+  /** Time zone of the organization, where the user may know it. */
+  #organizationZone = $state<string>()
   /** Reason for the request to sign in again. */
   notice = $state<'ended' | 'elsewhere' | undefined>()
   token: string | undefined
@@ -59,6 +59,11 @@ class Session {
   /** Time zone of the person, or of this machine. */
   get ownTimeZone(): string {
     return this.user?.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
+  }
+
+  /** Time zone in which times are shown. */
+  get timeZone(): string {
+    return this.#organizationZone ?? this.ownTimeZone
   }
 
   may(permission: string): boolean {
@@ -168,11 +173,13 @@ class Session {
   async #look(): Promise<void> {
     clearTimeout(this.#lookTimer)
     const of = this.user?._id
-    const [own, settings] = await Promise.all(['/user/permissions', '/organization/settings'].map(loaded))
+    const own = await loaded('/user/permissions')
     if (of === undefined || this.user?._id !== of) return
     // Values that cannot be loaded now stay unchanged.
     if (own?.data.permissions !== undefined) this.#mayNow(new Set(own.data.permissions))
-    this.timeZone = settings?.data.timeZone ?? this.timeZone
+    const settings = this.may('view/organization') ? await loaded('/organization/settings') : NOTHING
+    if (this.user?._id !== of) return
+    this.#organizationZone = settings?.data.timeZone ?? this.#organizationZone
     this.isUnsure = own === undefined && (this.isUnsure || this.permissions.size === 0)
     if (own !== undefined && settings !== undefined) {
       this.#lookMs = LOOK_MS
@@ -238,8 +245,10 @@ class Session {
   }
 }
 
+const NOTHING: Json = { data: {} }
+
 /** Undefined while the service does not answer; without content where the caller may not read it. */
-const loaded = (path: string): Promise<Json> => orNothing<Json>(get(path), { data: {} }).catch(() => undefined)
+const loaded = (path: string): Promise<Json> => orNothing<Json>(get(path), NOTHING).catch(() => undefined)
 
 export const session = new Session()
 

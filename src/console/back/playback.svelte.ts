@@ -119,7 +119,9 @@ class Playback {
       getLines(`${path}&interval=10`, (row) => void course.push(row as RawPoint), signal),
       orNothing<Json>(get(`/trips?trackerId=${id}&from=${begunAfter}&to=${to}&limit=500`, signal), { data: [] }),
       known ??
-        orNothing<Json>(get(`/tracker/${id}?fields=name`, signal), undefined).then((row) => row?.data.name ?? id),
+        orNothing<Json>(get(`/trackers?_id=${encodeURIComponent(id)}&fields=name`, signal), { data: [] }).then(
+          ({ data }) => data[0]?.name ?? id,
+        ),
     ])
     return trackOf(id, name, { shape, course }, trips.data, { from: this.from, to: this.to })
   }

@@ -95,7 +95,7 @@ class LiveStore {
     session.onToken((token) => this.#tell({ type: 'token', token }))
     session.onPermissions(() => {
       this.#tell({ type: 'permissions' })
-      void Promise.all([this.loadFences(), this.feed.load(this.fleet)]).catch(() => undefined)
+      void Promise.all([this.loadFences(), this.#loadFacts(), this.feed.load(this.fleet)]).catch(() => undefined)
     })
     addEventListener('online', () => this.#tell({ type: 'retry' }))
     document.addEventListener('visibilitychange', () => {
@@ -263,8 +263,8 @@ class LiveStore {
   /** Loads hub, team and tags of trackers, which positions do not include. */
   async #loadFacts(): Promise<void> {
     const [hubs, teams] = await Promise.all([
-      orNothing(getAll('/hubs?fields=_id,name', 5_000), []),
-      orNothing(getAll('/teams?fields=_id,name', 5_000), []),
+      session.may('view/hub') ? orNothing(getAll('/hubs?fields=_id,name', 5_000), []) : [],
+      session.may('view/team') ? orNothing(getAll('/teams?fields=_id,name', 5_000), []) : [],
     ])
     this.hubs = byName(hubs as { name: string }[])
     this.teams = byName(teams as { name: string }[])

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { test } from 'tap'
 import { axe } from '../../support/axe.ts'
 import { skip } from '../../support/browser.ts'
-import { mapOf, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
+import { liveAtNoon, mapOf, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
 import { ask, type Json, until } from '../../support/service.ts'
 
 const TRACKERS = 22
@@ -88,4 +88,24 @@ test('twenty trackers on one clock, and the map follows one of them', { skip, ti
   t.equal((await map('map.getSource("trail").getData()')).features.length, 0, 'nothing of the day before is left')
   t.equal(await page.locator('.bar .words').textContent(), '')
   t.same(complaints, [], 'no error in the console, no breach of the content policy')
+})
+
+test('a day without a tracker stays a day', { skip, timeout: 900_000 }, async (t) => {
+  const world = await openConsoleWorld(t)
+  const { service, token, login } = world
+  await liveAtNoon(world)
+  const { data: tracker } = await ask(service, 'POST', '/tracker', { token, body: { name: 'Van', kind: 'device' } })
+  const { page, complaints } = await openConsole(t, service, { hasMap: false })
+  await signIn(page, login)
+  await page.getByRole('link', { name: 'Look back' }).click()
+  const day = page.getByLabel('Day', { exact: true })
+  const today = await day.inputValue()
+  await page.getByRole('button', { name: 'The day before' }).click()
+  await until('the day before', async () => (await day.inputValue()) < today)
+  await page.getByText('Choose a tracker, and see where it was all day.').waitFor()
+  await page.evaluate(`location.hash = '#/back/${tracker._id}/${await day.inputValue()}'`)
+  await page.getByRole('button', { name: 'Remove Van' }).click()
+  await page.getByText('Choose a tracker, and see where it was all day.').waitFor()
+  t.ok((await day.inputValue()) < today, 'the day stays where the last tracker is removed')
+  t.same(complaints, [])
 })
