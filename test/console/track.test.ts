@@ -52,6 +52,16 @@ test('a line of two points tells nothing of a stop on a straight road: the cours
   t.equal(Math.round(track.totals.meters / 100), 222)
 })
 
+test('a way there and back on a straight road is as long as its trips, though its line is not', async (t) => {
+  const point = (minutes: number, lat: number) => ({ recordedAt: iso(NOON + minutes * MINUTE), lat, lng: 21 })
+  const course = [52, 52.1, 52.2, 52.1, 52, 52.1, 52.2].map((lat, i) => point(8 * i, lat))
+  const shape = [course[0]!, course.at(-1)!]
+  const trips = [{ startedAt: course[0]!.recordedAt, finishedAt: course.at(-1)!.recordedAt, distance: 66_717 }]
+  const range = { from: NOON, to: NOON + 1440 * MINUTE }
+  t.equal(trackOf('a', 'A', { shape, course }, trips, range).totals.meters, 66_717)
+  t.equal(Math.round(trackOf('a', 'A', { shape, course }, [], range).totals.meters / 100), 222)
+})
+
 test('a trip over midnight is a trip on both days', async (t) => {
   const midnight = NOON + 720 * MINUTE
   const raw = Array.from({ length: 21 }, (_, i) => ({

@@ -72,7 +72,7 @@ class Session {
 
   /** Whether it is certain that the user may not. */
   mayNot(permission: string): boolean {
-    return !this.isUnsure && !this.may(permission)
+    return this.user !== undefined && !this.isUnsure && !this.may(permission)
   }
 
   onToken(tell: (token: string) => void): void {

@@ -13,8 +13,13 @@ const AT_ONCE = 4
 /** Trips are found by their start: one of the previous evening may continue into the day. */
 const TRIP_MS_MAX = 2 * 86_400_000
 
+interface ShownTrack extends Track {
+  /** Its name is known: it is there, and the reader may see it. */
+  isKnown: boolean
+}
+
 class Playback {
-  tracks = $state.raw<Track[]>([])
+  tracks = $state.raw<ShownTrack[]>([])
   day = $state('')
   from = $state(0)
   to = $state(0)
@@ -107,7 +112,12 @@ class Playback {
     this.fleet = new Fleet()
   }
 
-  async #loadTrack(id: string, known: string | undefined, isOneOfMany: boolean, signal: AbortSignal): Promise<Track> {
+  async #loadTrack(
+    id: string,
+    known: string | undefined,
+    isOneOfMany: boolean,
+    signal: AbortSignal,
+  ): Promise<ShownTrack> {
     const [from, to] = [new Date(this.from).toISOString(), new Date(this.to - 1).toISOString()]
     const begunAfter = new Date(this.from - TRIP_MS_MAX).toISOString()
     const shape: RawPoint[] = []
@@ -120,10 +130,11 @@ class Playback {
       orNothing<Json>(get(`/trips?trackerId=${id}&from=${begunAfter}&to=${to}&limit=500`, signal), { data: [] }),
       known ??
         orNothing<Json>(get(`/trackers?_id=${encodeURIComponent(id)}&fields=name`, signal), { data: [] }).then(
-          ({ data }) => data[0]?.name ?? id,
+          ({ data }) => data[0]?.name as string | undefined,
         ),
     ])
-    return trackOf(id, name, { shape, course }, trips.data, { from: this.from, to: this.to })
+    const track = trackOf(id, name ?? id, { shape, course }, trips.data, { from: this.from, to: this.to })
+    return { ...track, isKnown: name !== undefined }
   }
 }
 

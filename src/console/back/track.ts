@@ -72,8 +72,10 @@ export const trackOf = (
   const stretches = stretchesOf(points, trips, range)
   const lasting = (type: Stretch['type']): number =>
     stretches.filter((one) => one.type === type).reduce((sum, { from, to }) => sum + to - from, 0)
+  // A way there and back on a straight road is one line: its trips know how long it was.
+  const driven = stretches.reduce((sum, one) => sum + one.distance, 0)
   const maxSpeed = points.reduce((max, { speed }) => Math.max(max, speed), 0)
-  const totals = { meters, drivingMs: lasting('trip'), stoppedMs: lasting('stop'), maxSpeed }
+  const totals = { meters: Math.max(meters, driven), drivingMs: lasting('trip'), stoppedMs: lasting('stop'), maxSpeed }
   return { trackerId, name, points, lines, stretches, totals }
 }
 

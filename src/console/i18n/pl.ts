@@ -165,7 +165,7 @@ export const pl: Texts = {
   pause: 'Pauza',
   play: 'Odtwórz',
   playback: 'Odtwarzanie',
-  points: '{n} punktów w ostatniej godzinie, {length}',
+  points: '{length} w ostatniej godzinie, punkty: {n}',
   polygon: 'Wielokąt',
   position: 'Pozycja',
   print: 'Drukuj',

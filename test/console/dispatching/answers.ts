@@ -81,7 +81,7 @@ test('a dispatcher asks for tags, tasks, visits and files', { skip, timeout: 900
   const visits = page.getByRole('list', { name: 'Visits' })
   await visits.getByText('Nobody was inside in this time.').waitFor()
   await page.getByRole('button', { name: 'Try it' }).click()
-  await page.getByText('1 entries and 1 leaves of 1 trackers').waitFor()
+  await page.getByText('Entries: 1, leaves: 1, trackers: 1.').waitFor()
   await page.getByRole('img', { name: 'Van in ' }).waitFor()
   t.same(await axe(page), [], 'a geofence that was tried')
   await page.getByRole('button', { name: 'Cancel' }).click()

@@ -35,13 +35,13 @@ test('a geofence is drawn, tried against last week, changed by numbers and delet
   t.same(await axe(page), [], 'while it is drawn')
 
   await page.getByRole('button', { name: 'Try it' }).click()
-  await page.getByText('1 entries and 1 leaves of 1 trackers').waitFor()
+  await page.getByText('Entries: 1, leaves: 1, trackers: 1.').waitFor()
   const stored = async (): Promise<Json[]> => (await ask(service, 'GET', '/geofences', { token })).data
   await until('nothing of the trial to stay', async () => (await stored()).length === 0)
   // Longer than the van was inside.
   await page.getByLabel('positions').fill('30')
   await page.getByRole('button', { name: 'Try it' }).click()
-  await page.getByText("0 entries and 0 leaves of 0 trackers. The group's settings kept 2 more away.").waitFor()
+  await page.getByText("Entries: 0, leaves: 0, trackers: 0. The group's settings kept 2 more away.").waitFor()
   const { data: untouched } = await ask(service, 'GET', '/geofence-groups', { token })
   t.equal(untouched[0].debounce, undefined, 'rules that are tried are not saved')
   await page.getByLabel('positions').fill('')

@@ -106,6 +106,11 @@ test('a day without a tracker stays a day', { skip, timeout: 900_000 }, async (t
   await page.evaluate(`location.hash = '#/back/${tracker._id}/${await day.inputValue()}'`)
   await page.getByRole('button', { name: 'Remove Van' }).click()
   await page.getByText('Choose a tracker, and see where it was all day.').waitFor()
+  // One that is deleted, or of a hub that the reader does not have.
+  await page.evaluate("location.hash = '#/back/00000000-0000-7000-8000-000000000000'")
+  await page.getByText('This tracker is not there any more.').waitFor()
+  await page.goBack()
+  await page.getByText('Choose a tracker, and see where it was all day.').waitFor()
   t.ok((await day.inputValue()) < today, 'the day stays where the last tracker is removed')
   t.same(complaints, [])
 })

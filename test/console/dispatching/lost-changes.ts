@@ -132,7 +132,7 @@ test('a trial leaves no geofence behind, whichever of its answers is lost', { sk
   const isOne = async (): Promise<boolean> => (await stored()).length === 1
   await loseRequest(page, 'DELETE', FENCE)
   await tryIt.click()
-  await page.getByText('0 entries and 0 leaves of 0 trackers').waitFor()
+  await page.getByText('Entries: 0, leaves: 0, trackers: 0.').waitFor()
   await until('the draft to be deleted', isOne)
   await loseAnswer(page, 'POST', '**/api/v3/geofence')
   await tryIt.click()

@@ -70,7 +70,7 @@ test('the console shows the fleet live', { skip, timeout: 900_000 }, async (t) =
   await page.mouse.click(middle.x + middle.width / 2, middle.y + middle.height / 2)
   await page.getByRole('heading', { name: 'bus-2' }).waitFor()
   t.match(page.url(), /#\/map\/[\w-]{36}$/, 'the address says which')
-  await page.locator('.drawer').getByText('12 points in the last hour').waitFor()
+  await page.locator('.drawer').getByText('in the last hour, points: 12').waitFor()
   await page.getByRole('button', { name: 'Close' }).click()
 
   const search = page.getByRole('searchbox')

@@ -29,6 +29,7 @@ test('a session that ends in the middle of a form', { skip, timeout: 900_000 }, 
   const name = page.getByRole('textbox', { name: 'Name', exact: true })
   await name.fill('Grace')
   await endSessions(page, world)
+  t.equal(await page.getByText('Your role does not allow').count(), 0, 'nobody is signed in whose role lacks anything')
   await signInAgain(page, world.login)
   t.equal(await name.inputValue(), 'Grace', 'on the page of the account')
 

@@ -71,3 +71,17 @@ test('the focus goes to what a key opens, and back', { skip, timeout: 900_000 },
   }
   await until('all geofences', async () => (await fences.getByRole('button').count()) === FENCES)
 })
+
+test('on a phone what lies below the details takes no focus', { skip, timeout: 900_000 }, async (t) => {
+  const { service, login, gateway } = await openConsoleWorld(t)
+  await gateway.send([{ externalId: 'van', recordedAt: Date.now(), lat: 52, lng: 21 }])
+  await gateway.drained()
+  const { page } = await openConsole(t, service, { width: 390, height: 844, hasMap: false })
+  await signIn(page, login)
+  await page.getByRole('button', { name: 'van' }).press('Enter')
+  await page.getByRole('region', { name: 'van' }).waitFor()
+  await until('the focus in the drawer', () => page.evaluate("document.activeElement.matches('.drawer')"))
+  t.equal(await page.getByRole('list', { name: 'Trackers' }).count(), 0, 'the list is not read out')
+  await page.keyboard.press('Escape')
+  await until('the focus back on the row', () => page.evaluate("document.activeElement.matches('.side .row')"))
+})
