@@ -225,3 +225,23 @@ test('without anybody who asks nothing is made of a run; runs that have left the
     'for those alone who ask for runs',
   )
 })
+
+test('who resumes asks the history once for a page of events, not once for each', async (t) => {
+  const { world, asked, openHub, connect } = await open(t, [1])
+  const hook = await openHook(t, () => 200)
+  await world.webhook(hook)
+  const hub = await openHub()
+  const all = await connect(hub)
+  for (let i = 1; i <= 5; i++) {
+    await world.decide([entry(Date.now(), 1)])
+    await until('a run to end', () => all.of(1).filter(({ status }) => status === 'succeeded').length === i)
+  }
+  const whole = all.events()
+  asked.rows = 0
+  const { events } = await connect(hub, {}, { since: whole[0].cursor })
+  t.same(
+    events().map(({ event }) => event),
+    whole.slice(1).map(({ event }) => event),
+  )
+  t.equal(asked.rows, 1)
+})

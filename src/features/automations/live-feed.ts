@@ -14,20 +14,15 @@ import type { LiveEvent } from '../../live/live-event.ts'
 import { endOfNext, followLive, reachOf } from '../../live/log-feed.ts'
 import { showAutomation } from './declaration.ts'
 import {
-  ATTEMPTS_MADE,
   AUTOMATION_DEACTIVATED,
-  type AttemptsMade,
   partitionOfRuns,
-  RUN_REOPENED,
   RUNS_OWED,
-  RUNS_SKIPPED,
-  type RunReopened,
   type RunsOwed,
-  type RunsSkipped,
   runFactOf,
   runsStream,
   type Subject,
 } from './events.ts'
+import { changesOf, readAhead, type RunsAt } from './run-changes.ts'
 import { showRun } from './run-shown.ts'
 import { sightOfRun } from './run-sight.ts'
 import { RUN, RUN_EXAMPLE } from './schemas.ts'
@@ -70,11 +65,13 @@ export const AUTOMATION_EVENTS: readonly EventDocument[] = [
 export const automationFeed = (services: LiveServices): LiveFeed => {
   const listed = new HistoryRows(services.history, services.clock)
   const sources: RunSources = {
-    runs: async (organizationId, runIds, { stream, revision }) => {
-      const partition = partitionOfRuns(stream)
-      const consumer = historyConsumer(RUNS_HISTORY, partition)
-      if (!(await services.checkpoints.reached(consumer, { [partition]: revision }, STORED_LIMIT_MS)))
-        throw new Failure('engine_down', { message: 'The read models are behind.' })
+    runs: async (organizationId, runIds, events) => {
+      for (const { stream, revision } of events) {
+        const partition = partitionOfRuns(stream)
+        const consumer = historyConsumer(RUNS_HISTORY, partition)
+        if (!(await services.checkpoints.reached(consumer, { [partition]: revision }, STORED_LIMIT_MS)))
+          throw new Failure('engine_down', { message: 'The read models are behind.' })
+      }
       return listed.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
     },
     runShown: (row) => showRun(services.keyring, row),
@@ -90,12 +87,7 @@ export const automationFeed = (services: LiveServices): LiveFeed => {
 
 /** Sources of the rows that events name, and their answered form. */
 interface RunSources {
-  /** Rows of runs, once they include an event of their stream; undefined if expired. @throws Failure engine_down */
-  runs(
-    organizationId: string,
-    runIds: readonly string[],
-    event: Pick<RecordedEvent, 'stream' | 'revision'>,
-  ): Promise<(RunRow | undefined)[]>
+  runs: RunsAt
   runShown(row: RunRow): object
   automationShown(row: AutomationRow): object
 }
@@ -132,9 +124,10 @@ async function* replay(
     signal,
     REPLAY_PAGE_EVENTS,
   )) {
+    const isOwn = (one: string): boolean => one === organizationId
+    const paged = { ...sources, runs: await readAhead(sources.runs, organizationId, events) }
     for (const event of events) {
-      const isOwn = (one: string): boolean => one === organizationId
-      for (const { told } of await automationEvents(options, sources, event, { index, before }, isOwn)) {
+      for (const { told } of await automationEvents(options, paged, event, { index, before }, isOwn)) {
         if (!isBehind(told.reach, from) && isBehind(told.reach, to)) yield told
       }
       before = event.position
@@ -172,15 +165,6 @@ const isTruncatedAfter = async ({ log, partitions }: FeedOptions, { revision: po
     if (first !== undefined && first.revision > 0 && first.position > position) return true
   }
   return false
-}
-
-/** Effect of one event on a run, whose row may already be newer. */
-interface RunChange {
-  organizationId: string
-  runId: string
-  /** Number among the runs of the event, from 1. */
-  ordinal: number
-  at(row: RunRow): RunRow
 }
 
 /**
@@ -246,7 +230,7 @@ const changedRuns = async (
     const rows = await sources.runs(
       organizationId,
       own.map(({ runId }) => runId),
-      event,
+      [event],
     )
     for (const [i, { at, ordinal }] of own.entries()) {
       const row = rows[i]
@@ -254,46 +238,4 @@ const changedRuns = async (
     }
   }
   return runs.sort((a, b) => a.ordinal - b.ordinal)
-}
-
-const changesOf = ({ type, data }: Fact, loggedAt: number): RunChange[] => {
-  if (type === ATTEMPTS_MADE) {
-    return (data as AttemptsMade).attempts.map(({ organizationId, runId, status, dueAt, at: attemptedAt }, i) => ({
-      organizationId,
-      runId,
-      ordinal: i + 1,
-      at: (row) => ({
-        ...row,
-        status,
-        reason: undefined,
-        dueAt,
-        attempts: row.attempts.slice(0, row.attempts.findIndex(({ at }) => at === attemptedAt) + 1),
-      }),
-    }))
-  }
-  if (type === RUNS_SKIPPED) {
-    const { organizationId, runs, reason } = data as RunsSkipped
-    return runs.map(({ runId }, i) => ({
-      organizationId,
-      runId,
-      ordinal: i + 1,
-      at: (row) => ({
-        ...row,
-        status: 'skipped',
-        reason,
-        dueAt: undefined,
-        attempts: row.attempts.filter(({ at }) => at <= loggedAt),
-      }),
-    }))
-  }
-  if (type !== RUN_REOPENED) return []
-  const { trigger, runId, dueAt } = data as RunReopened
-  const at = (row: RunRow): RunRow => ({
-    ...row,
-    status: 'pending',
-    reason: undefined,
-    dueAt,
-    attempts: row.attempts.filter((attempt) => attempt.at < loggedAt),
-  })
-  return [{ organizationId: trigger.organizationId, runId, ordinal: 1, at }]
 }
