@@ -177,7 +177,7 @@ class Session {
     if (of === undefined || this.user?._id !== of) return
     // Values that cannot be loaded now stay unchanged.
     if (own?.data.permissions !== undefined) this.#mayNow(new Set(own.data.permissions))
-    const settings = this.may('view/organization') ? await loaded('/organization/settings') : NOTHING
+    const settings = own === undefined ? undefined : await this.#settings()
     if (this.user?._id !== of) return
     this.#organizationZone = settings?.data.timeZone ?? this.#organizationZone
     this.isUnsure = own === undefined && (this.isUnsure || this.permissions.size === 0)
@@ -187,6 +187,10 @@ class Session {
     }
     this.#lookTimer = setTimeout(() => void this.lookAround(), this.#lookMs) as unknown as number
     this.#lookMs = Math.min(2 * this.#lookMs, LOOK_MS_MAX)
+  }
+
+  #settings(): Promise<Json> | Json {
+    return this.may('view/organization') ? loaded('/organization/settings') : NOTHING
   }
 
   #mayNow(permissions: ReadonlySet<string>): void {
