@@ -1,12 +1,6 @@
-const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-
-const isLeap = (year: number): boolean => (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
-
-const daysIn = (year: number, month: number): number => DAYS[month - 1] + (month === 2 && isLeap(year) ? 1 : 0)
-
 /** Whether the calendar has such a day: `Date` would take the 30th of February for the 2nd of March. */
 export const isDay = (year: number, month: number, day: number): boolean =>
-  month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
+  month >= 1 && month <= 12 && new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day
 
 /** ms since the epoch of a date and a time of day in UTC; NaN, which the store refuses, for one that does not exist. */
 export const utcOf = (
