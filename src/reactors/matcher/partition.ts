@@ -156,10 +156,7 @@ export class MatcherPartition {
   async save(): Promise<void> {
     const { state } = this
     while (this.applying !== undefined) await this.applying
-    const { organizations, changes } = this.store.describe(
-      state.organizations.map(({ fences }) => fences),
-      this.revision,
-    )
+    const { organizations, changes } = this.store.describe(state.organizations.map(({ fences }) => fences))
     const root: MatcherRoot = { at: this.revision, settings: this.settings, pages: this.pageCount(), organizations }
     const pages = new Map<number, PageRow>()
     try {

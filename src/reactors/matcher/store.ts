@@ -58,7 +58,9 @@ export class MatcherStore {
   private owned: OwnedCheckpoint | undefined
   /** The stored version of each organization's fences, and its rows. */
   private readonly saved = new Map<string, { fences: Fences; stored: StoredOrganization }>()
+  /** Stored rows of fences that the next root no longer names. */
   private unneeded: string[] = []
+  private chunksMade = 0
   private readonly running = new RunningTrips()
 
   constructor(tables: TableStore, partition: number) {
@@ -73,7 +75,7 @@ export class MatcherStore {
     return this.tables.get<MatcherRoot>(MATCHER_STATE.name, this.scope, 'root')
   }
 
-  /** Calls back with each stored page, while the next ones are being read: more at once would hold up other reads. */
+  /** Calls back with each stored page, while the next ones are being read: more at once would hold up other reads. @throws as `revisions` */
   async pages(count: number, each: (page: number, row: PageRow) => void): Promise<void> {
     const turns = new SpareTurns(RESTORE_TURN)
     let reading = this.somePages(0, count)
@@ -84,7 +86,8 @@ export class MatcherStore {
       for (const [i, row] of rows.entries()) {
         const pause = turns.next()
         if (pause !== undefined) await pause
-        if (row !== undefined) each(from + i, row)
+        if (row === undefined) return this.lacking(this.pageId(from + i))
+        each(from + i, row)
       }
     }
   }
@@ -96,26 +99,32 @@ export class MatcherStore {
     return this.tables.getMany<PageRow>(MATCHER_STATE.name, this.scope, ids)
   }
 
-  /** The revisions in force for an organization. */
+  /** The revisions in force for an organization. @throws Error where a row is missing: then the root is taken out first */
   async revisions(organization: StoredOrganization): Promise<RevisionsInForce> {
     const geofences: RevisionsInForce['geofences'] = []
     for (let from = 0; from < organization.chunks.length; from += CHUNKS_PER_READ) {
-      const rows = await this.tables.getMany<ChunkRow>(
-        MATCHER_STATE.name,
-        this.scope,
-        organization.chunks.slice(from, from + CHUNKS_PER_READ),
-      )
-      for (const row of rows) geofences.push(...fencesOf(row))
+      const ids = organization.chunks.slice(from, from + CHUNKS_PER_READ)
+      const rows = await this.tables.getMany<ChunkRow>(MATCHER_STATE.name, this.scope, ids)
+      for (const [i, row] of rows.entries()) {
+        if (row === undefined) return this.lacking(ids[i])
+        geofences.push(...fencesOf(row))
+      }
     }
     return { geofences, groups: organization.groups }
   }
 
+  /** Without geofences or trackers that there were, wrong transitions would be decided: the next try starts from the log. */
+  private async lacking(id: string): Promise<never> {
+    await this.owned?.commit([this.change('root', null)])
+    throw new Error(`the stored state of ${this.scope} lacks ${id}: it is made again from the log`)
+  }
+
   /** The fences in force for the root, and the rows to write for them. */
-  describe(fences: readonly Fences[], revision: number): { organizations: StoredOrganization[]; changes: RowChange[] } {
+  describe(fences: readonly Fences[]): { organizations: StoredOrganization[]; changes: RowChange[] } {
     const changes: RowChange[] = []
     const organizations = fences
       .filter(({ through }) => through >= 0)
-      .map((version) => this.describeOne(version, revision, changes))
+      .map((version) => this.describeOne(version, changes))
     return { organizations, changes }
   }
 
@@ -129,28 +138,30 @@ export class MatcherStore {
     else this.unneeded.push(...stored.chunks)
   }
 
-  /** After a failed commit: all rows of fences are written again. */
+  /** After a failed commit: all rows of fences are written again, under other ids. */
   forgetDescriptions(): void {
+    for (const { stored } of this.saved.values()) this.unneeded.push(...stored.chunks)
     this.saved.clear()
   }
 
   /** Stores pages and rows named by the root, then the root, and the checkpoint with the last. */
   async commit(root: MatcherRoot, changes: readonly RowChange[], pages: ReadonlyMap<number, PageRow>): Promise<void> {
     const rows = [...changes, ...[...pages].map(([page, row]) => this.change(this.pageId(page), row))]
-    const unneeded = this.unneeded.splice(0).map((id) => this.change(id, null))
-    const all = [...rows, this.change('root', root), ...unneeded]
+    const unneeded = [...this.unneeded]
+    const all = [...rows, this.change('root', root), ...unneeded.map((id) => this.change(id, null))]
     await this.owned?.commitInParts(all, { [this.partition]: root.at }, ROWS_PER_COMMIT)
+    this.unneeded.splice(0, unneeded.length)
     this.running.stored()
   }
 
-  private describeOne(fences: Fences, revision: number, changes: RowChange[]): StoredOrganization {
+  private describeOne(fences: Fences, changes: RowChange[]): StoredOrganization {
     const { organizationId, through } = fences
     const before = this.saved.get(organizationId)
     if (before?.fences === fences) return before.stored
     const chunks = fences.chunks.map((chunk, chunkIndex) => {
       const kept = before?.fences.chunks[chunkIndex] === chunk ? before.stored.chunks[chunkIndex] : undefined
       if (kept !== undefined) return kept
-      const id = `fences.${organizationId}.${chunkIndex}.${revision}`
+      const id = `fences.${organizationId}.${this.owned?.fence}.${++this.chunksMade}`
       const inForce = chunk.filter((fence) => fence !== undefined)
       changes.push(
         this.change(id, {
@@ -187,10 +198,8 @@ export class MatcherStore {
   }
 }
 
-const fencesOf = (row: ChunkRow | undefined): RevisionsInForce['geofences'] =>
-  row === undefined || row.ids === ''
-    ? []
-    : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
+const fencesOf = (row: ChunkRow): RevisionsInForce['geofences'] =>
+  row.ids === '' ? [] : row.ids.split(',').map((geofenceId, i) => ({ geofenceId, revision: row.revisions[i] }))
 
 export const FIRST_SETTINGS: MatchingSettings = { tripStopMs: 5 * 60_000, rollout: '*' }
 

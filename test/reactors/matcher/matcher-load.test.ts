@@ -6,6 +6,7 @@ import { MATCHER_STATE, MatcherStore } from '../../../src/reactors/matcher/store
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
+import { ringOf } from '../../support/ring.ts'
 
 const PARTITIONS = [0, 1, 2]
 /** More pages than a few reads have. */
@@ -55,7 +56,7 @@ test('only pages that there are are asked for: an error about others would be ca
   const tables = tablesWith(world.tables, {
     getMany: async (_name, _scope, ids) => {
       asked.push(ids.length)
-      return []
+      return ids.map(() => ({}) as never)
     },
   })
   const store = new MatcherStore(tables, 0)
@@ -64,3 +65,82 @@ test('only pages that there are are asked for: an error about others would be ca
   await store.pages(33, () => undefined)
   t.same(asked, [32, 1])
 })
+
+const square = (lng: number) => ({ type: 'Polygon' as const, coordinates: [ringOf(lng, 0, lng + 1, 1)] })
+const fix = (recordedAt: number, lng: number) => ({
+  organizationId: ORG,
+  trackerId: uuidOf('tracker'),
+  recordedAt,
+  latE7: 5_000_000,
+  lngE7: lng * 1e7,
+  flags: 0,
+})
+
+test('a partition that finds the fences of its process in another order stores them anew, and keeps them', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const group = await world.putGroup('group', {})
+  const [one, two] = [
+    await world.putFence(uuidOf('one'), { shape: square(0) }),
+    await world.putFence(uuidOf('two'), { shape: square(5) }),
+  ]
+  for (const [partition, geofences] of [
+    [one, two],
+    [two, one],
+  ].entries()) {
+    await world.announce(partition, { sourcePosition: two.position, geofences, groups: [group] })
+    await world.points(partition, batchOf([fix(1, 5.5)]))
+    const matcher = world.matcher()
+    await world.run(matcher, partition)
+    await matcher.close()
+  }
+
+  const together = world.matcher()
+  for (const partition of [0, 1]) await together.load(partition)
+  await together.close()
+
+  await world.points(1, batchOf([fix(2, 5.6), fix(3, 0.5)]))
+  const last = world.matcher()
+  await world.run(last, 1)
+  await last.close()
+  const told = (await world.transitions(1)).map(({ geofenceId, type, point }) => [geofenceId, type, point.recordedAt])
+  t.same(told, [
+    [uuidOf('two'), 'entry', 1],
+    [uuidOf('two'), 'leave', 3],
+    [uuidOf('one'), 'entry', 3],
+  ])
+})
+
+for (const lost of ['page.0', 'fences.'])
+  test(`a stored state whose row ${lost} is missing is not used: it is made again from the log`, async (t) => {
+    const world = await MatcherWorld.open(folderOf(t))
+    t.teardown(() => world.close())
+    const fence = await world.putFence(uuidOf('fence'), { shape: square(0) })
+    await world.announce(0, { sourcePosition: fence.position, geofences: [fence] })
+    await world.points(0, batchOf([fix(1, 0.5)]))
+    const before = world.matcher()
+    await world.run(before, 0)
+    await before.close()
+
+    const taken: string[] = []
+    for await (const { scope, id } of world.tables.scanAll(MATCHER_STATE.name))
+      if (id.startsWith(lost)) {
+        await world.tables.commit([{ table: MATCHER_STATE.name, scope, id, row: null }])
+        taken.push(id)
+      }
+    t.equal(taken.length, 1)
+    await world.points(0, batchOf([fix(2, 0.6), fix(3, 5.5)]))
+    const after = world.matcher()
+    await t.rejects(after.load(0), {
+      message: `the stored state of matcher-0 lacks ${taken[0]}: it is made again from the log`,
+    })
+    await world.run(after, 0)
+    await after.close()
+    t.same(
+      (await world.transitions(0)).map(({ type, point }) => [type, point.recordedAt]),
+      [
+        ['entry', 1],
+        ['leave', 3],
+      ],
+    )
+  })
