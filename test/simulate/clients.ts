@@ -1,6 +1,6 @@
 import { trackerIdOf } from '../../src/features/trackers/declaration.ts'
 import { Failure } from '../../src/kernel/errors.ts'
-import { contest, makeRole, moveFence } from './edits.ts'
+import { contest, createFence, deleteFence, makeRole, moveFence } from './edits.ts'
 import { ORGANIZATION, PLACES, positionOf } from './fleet.ts'
 import type { Host, World } from './host.ts'
 import type { Asking, Told } from './told.ts'
@@ -38,6 +38,8 @@ export class Clients implements Asking {
     }
     for (let i = 0; i < timeline.between(1, 4); i++) this.later(untilMs, () => moveFence(this, timeline))
     for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => contest(this, timeline))
+    for (let i = 0; i < timeline.between(0, 3); i++) this.later(untilMs, () => createFence(this, timeline))
+    for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => deleteFence(this, timeline))
     for (let i = 0; i < timeline.between(1, 6); i++) this.later(untilMs, () => makeRole(this, timeline, i))
   }
 

@@ -1,40 +1,70 @@
-import { geofence } from '../../src/features/geofences/geofence.ts'
+import { geofence, type GeofenceCommand } from '../../src/features/geofences/geofence.ts'
 import { geofenceStream } from '../../src/features/geofences/events.ts'
 import { role } from '../../src/features/identity/users/role.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { handleCommand } from '../../src/kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
-import { FENCES, ORGANIZATION, PLACES, valuesOf } from './fleet.ts'
+import { FENCES, FIRST_FENCES, ORGANIZATION, PLACES, valuesOf } from './fleet.ts'
 import { BEGUN_MS, type Timeline } from './timeline.ts'
 import type { Asking } from './told.ts'
 
 const NAMES = 4
 
-/** Moves a fence, whatever it is by now or as the version that was seen. */
+/** Moves a fence, or takes it out of use or back in, whatever it is by now or as the version that was seen. */
 export const moveFence = (
   clients: Asking,
   timeline: Timeline,
   fence = timeline.between(0, FENCES.length - 1),
   expectedVersion?: number,
-): void => {
-  const reach = { place: timeline.between(0, PLACES - 1), isWide: timeline.chance(0.5) }
-  const seed = Buffer.from(`edit ${timeline.between(0, 1e9)}`)
+): void => ask(clients, timeline, fence, valuesCommand('change', fence, timeline), expectedVersion)
+
+export const createFence = (clients: Asking, timeline: Timeline): void => {
+  const fence = timeline.between(FIRST_FENCES, FENCES.length - 1)
+  ask(clients, timeline, fence, valuesCommand('create', fence, timeline))
+}
+
+export const deleteFence = (clients: Asking, timeline: Timeline): void => {
   const at = BEGUN_MS + Math.floor(timeline.nowMs)
+  ask(clients, timeline, timeline.between(0, FENCES.length - 1), { kind: 'delete', organizationId: ORGANIZATION, at })
+}
+
+const valuesCommand = (kind: 'create' | 'change', fence: number, timeline: Timeline): GeofenceCommand => {
+  const reach = { place: timeline.between(0, PLACES - 1), isWide: timeline.chance(0.5) }
+  const at = BEGUN_MS + Math.floor(timeline.nowMs)
+  return { kind, organizationId: ORGANIZATION, values: valuesOf(fence, reach, timeline.chance(0.9)), at }
+}
+
+/** Asks until it is answered, and notes what was said of it. */
+const ask = (
+  clients: Asking,
+  timeline: Timeline,
+  fence: number,
+  command: GeofenceCommand,
+  expectedVersion?: number,
+): void => {
+  const seed = Buffer.from(`edit ${timeline.between(0, 1e9)}`)
   const stream = geofenceStream(FENCES[fence])
-  const command = { kind: 'change', organizationId: ORGANIZATION, values: valuesOf(fence, reach), at } as const
-  const eventId = idSource(at, seed, true).next()
+  const eventId = idSource(command.at, seed, true).next()
   clients.ask(
     ({ services }) => {
-      const context = { ids: idSource(at, seed, true), metadata: {}, expectedVersion }
+      const context = { ids: idSource(command.at, seed, true), metadata: {}, expectedVersion }
       return handleCommand(services!.log, stream, geofence, command, context)
     },
     (answer) => {
       if (answer === 'refused') clients.told.refused.set(eventId, stream)
-      else if (answer.wrote !== undefined) clients.told.edits.set(eventId, { stream, revision: answer.version - 1 })
+      else if (answer !== 'pointless' && answer.wrote !== undefined)
+        clients.told.edits.set(eventId, { stream, revision: answer.version - 1 })
       clients.open--
     },
-    (error: unknown) => (error instanceof Failure && error.code === 'stale_version' ? 'refused' : undefined),
+    (error: unknown) => (error instanceof Failure ? REFUSALS[error.code] : undefined),
   )
+}
+
+/** A fence that is not there, or is already, may be so by this very command, whose first answer was lost. */
+const REFUSALS: { [code: string]: 'refused' | 'pointless' } = {
+  stale_version: 'refused',
+  not_found: 'pointless',
+  conflict: 'pointless',
 }
 
 /** Several people see the same version of a fence, and each edits it as that: one of them may. */

@@ -12,7 +12,9 @@ export const ORGANIZATION = idFrom('simulated', 'organization')
 export const EDITOR = idFrom('simulated', 'editor')
 const ROLE = idFrom('simulated', 'role')
 const GROUP = idFrom('simulated', 'group')
-export const FENCES = [0, 1].map((i) => idFrom('simulated', 'fence', i))
+export const FENCES = [0, 1, 2, 3, 4, 5].map((i) => idFrom('simulated', 'fence', i))
+/** Those that were there the day before. */
+export const FIRST_FENCES = 2
 /** Places that trackers go to, a kilometre apart. */
 export const PLACES = 5
 const PLACE_DEGREES = 0.01
@@ -42,10 +44,10 @@ export const reachOf = ({ center, radius }: ReturnType<typeof shapeOf>): Reach =
   isWide: radius > NARROW_METRES,
 })
 
-export const valuesOf = (fence: number, reach: Reach) => ({
+export const valuesOf = (fence: number, reach: Reach, isActive = true) => ({
   name: `Fence ${fence}`,
   geofenceGroupId: GROUP,
-  isActive: true,
+  isActive,
   shape: shapeOf(reach),
 })
 
@@ -78,7 +80,7 @@ export const writeFleet = (log: MemoryLog): void => {
     createdAt: new Date(at).toISOString(),
     at: new Date(at).toISOString(),
   })
-  for (const [i, id] of FENCES.entries())
+  for (const [i, id] of FENCES.slice(0, FIRST_FENCES).entries())
     write(geofenceStream(id), GEOFENCE_CREATED, { organizationId, ...valuesOf(i, { place: 1 + i, isWide: false }), at })
   for (const event of ['onGeofenceEntry', 'onGeofenceLeave']) {
     const _id = idFrom('simulated', event)

@@ -1,4 +1,9 @@
-import { geofenceStream, type GeofenceChanged, type GeofenceCreated } from '../../src/features/geofences/events.ts'
+import {
+  GEOFENCE_DELETED,
+  geofenceStream,
+  type GeofenceChanged,
+  type GeofenceCreated,
+} from '../../src/features/geofences/events.ts'
 import { AHEAD, type LocationEntry, locationStream } from '../../src/features/locations/events.ts'
 import { locationEntry } from '../../src/features/locations/location-entry.ts'
 import { decodeJson, type RecordedEvent } from '../../src/kernel/event.ts'
@@ -37,7 +42,8 @@ class PartitionModel {
   private readonly partition: number
   private readonly expected: Expected
   private readonly trackers = new Map<string, Tracker>()
-  private readonly fences = new Map<string, { reach: Reach; revision: number }>()
+  /** Without a reach: inactive, or deleted. */
+  private readonly fences = new Map<string, { reach: Reach | undefined; revision: number }>()
 
   constructor(log: MemoryLog, partition: number, expected: Expected) {
     this.log = log
@@ -76,7 +82,8 @@ class PartitionModel {
   }
 
   private decide({ revision }: LocationEntry, trackerId: string, tracker: Tracker, geofenceId: string): void {
-    const isWithin = isIn(tracker.place, this.fences.get(geofenceId)!.reach)
+    const { reach } = this.fences.get(geofenceId)!
+    const isWithin = reach !== undefined && isIn(tracker.place, reach)
     if (isWithin === tracker.within.has(geofenceId)) return
     if (isWithin) tracker.within.add(geofenceId)
     else tracker.within.delete(geofenceId)
@@ -85,13 +92,16 @@ class PartitionModel {
     this.expected.transitions.push(key)
   }
 
-  private reachAt(geofenceId: string, revision: number): Reach {
+  private reachAt(geofenceId: string, revision: number): Reach | undefined {
     let reach: Reach | undefined
-    for (const event of this.log.read(geofenceStream(geofenceId), 0, revision + 1)) {
-      const data = decodeJson<Partial<GeofenceCreated & GeofenceChanged>>(event.data)
+    let isActive = true
+    for (const { type, data: bytes } of this.log.read(geofenceStream(geofenceId), 0, revision + 1)) {
+      if (type === GEOFENCE_DELETED) return undefined
+      const data = decodeJson<Partial<GeofenceCreated & GeofenceChanged>>(bytes)
       const shape = data.shape ?? data.changes?.shape
       if (shape !== undefined) reach = reachOf(shape as ReturnType<typeof shapeOf>)
+      isActive = data.isActive ?? data.changes?.isActive ?? isActive
     }
-    return reach as Reach
+    return isActive ? reach : undefined
   }
 }
