@@ -62,6 +62,7 @@ const RETRY_MS = 1_000
  */
 export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   readonly name = 'dispatch'
+  onLost: PartitionConsumer<TransitionEntry>['onLost']
   private readonly options: DispatcherOptions
   private readonly owned = new Map<number, OwnedPartition>()
   private readonly health: HealthTable
@@ -115,10 +116,11 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   /** Takes the partition over and starts to pay its owed runs. */
   async load(partition: number): Promise<number> {
     this.release(partition)
-    const owned = await takePartition(
-      { ...this.options, time: this.time, onFailure: (error) => this.warn('runs not appended', error, partition) },
-      partition,
-    )
+    const onFailure = (error: unknown): void => {
+      this.warn('runs not appended', error, partition)
+      if (owned.stream.isLost) this.lost(owned)
+    }
+    const owned = await takePartition({ ...this.options, time: this.time, onFailure }, partition)
     this.owned.set(partition, owned)
     this.payer.attach(owned)
     this.hear.restart()
@@ -175,6 +177,14 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   release(partition: number): void {
     this.payer.detach(partition)
     this.owned.delete(partition)
+  }
+
+  /** Another process has taken it, or given it back: what is not heard beside the transitions would wait for one of them. */
+  private lost(owned: OwnedPartition): void {
+    const { partition } = owned
+    if (this.owned.get(partition) !== owned) return
+    this.release(partition)
+    this.onLost?.(partition)
   }
 
   /** Stores the state. Attempts under way are awaited a moment; without an answer they are resent after a restart. */
@@ -275,9 +285,15 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   }
 
   private async storeAll(): Promise<void> {
-    const stored = [...[...this.owned.values()].map(({ pending }) => pending), this.health].map((rows) =>
-      rows.store().catch((error: unknown) => this.warn('owed runs not stored', error)),
-    )
+    const stored = [...this.owned.values()].map(async (owned) => {
+      try {
+        await owned.pending.store()
+      } catch (error) {
+        this.warn('owed runs not stored', error, owned.partition)
+        if (error instanceof StaleCommit) this.lost(owned)
+      }
+    })
+    stored.push(this.health.store().catch((error: unknown) => this.warn('health of receivers not stored', error)))
     await Promise.all(stored)
   }
 

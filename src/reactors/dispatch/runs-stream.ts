@@ -66,6 +66,11 @@ export class RunsStream {
     return this.stream.head
   }
 
+  /** Whether nothing more can be appended: another process writes it. */
+  get isLost(): boolean {
+    return this.stream.failure !== undefined
+  }
+
   /**
    * Resolves when the fact is durable and `onAppended` was called.
    * @param bytes maximum of its data, where known
