@@ -100,7 +100,7 @@ const sweepsOf = (services: OperationServices, consumers: LogConsumers) => [
 ]
 
 /** Requests a snapshot in the partition's stream unless one goes that far; returns the newest one's reach. */
-const askedSnapshot = async (
+export const askedSnapshot = async (
   { log, clock }: Pick<OperationServices, 'log' | 'clock'>,
   partition: number,
   through: number,

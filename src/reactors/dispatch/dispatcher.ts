@@ -18,11 +18,12 @@ import { hearSubjects } from './hear-subjects.ts'
 import { OWED_RUNS } from './owed-rows.ts'
 import { automationsOf, type OwedFact } from './owed-facts.ts'
 import { oweHeard, type OweOptions, oweRuns, type TransitionEntry } from './owe.ts'
-import { CHANGES_MAX, sweepRuns, takePartition, type OwnedPartition } from './partition.ts'
+import { CHANGES_MAX, takePartition, type OwnedPartition } from './partition.ts'
 import { PayRuns, type DeliveryOutcome } from './pay.ts'
 import { HealthTable, RECEIVER_HEALTH } from './receiver-health.ts'
 import { SteadyTime } from './retry-schedule.ts'
 import { type Activations, owePast } from './owe-past.ts'
+import { RunsSweep } from './sweep-runs.ts'
 
 export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'clock' | 'keyring' | 'logger'> {
   actions: Actions
@@ -51,7 +52,6 @@ export interface DispatcherOptions extends Pick<Services, 'log' | 'tables' | 'cl
 const WAITING_MAX = 100_000
 /** Time between stores: runs paid within it leave no row; a restart reads as much of the runs' stream again. */
 const STORE_MS = 5_000
-const SWEEP_MS = 3_600_000
 const DRAIN_MS = 2_000
 const RETRY_MS = 1_000
 
@@ -71,13 +71,14 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private readonly hear: HearFacts
   private readonly subjects: HearFacts | undefined
   private cancelStore: (() => void) | undefined
-  private cancelSweep: (() => void) | undefined
+  private readonly sweep: RunsSweep | undefined
   private readonly active: ActiveAutomations
   private readonly end = new AbortController()
 
   constructor(options: DispatcherOptions) {
     this.options = options
-    const { tables, clock, onDelivery = () => undefined } = options
+    const { tables, clock, retentionMs, onDelivery = () => undefined } = options
+    const owned = (): OwnedPartition[] => [...this.owned.values()]
     this.health = new HealthTable(tables)
     this.active = new ActiveAutomations(tables)
     this.time = new SteadyTime(clock)
@@ -90,18 +91,19 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     })
     this.hear = hearAutomations({
       ...options,
-      owned: () => [...this.owned.values()],
+      owned,
       skip: (automationId, owned) => this.payer.skipAll(automationId, owned),
       wake: (automationId, organizationId) => this.payer.wake(automationId, organizationId),
       renew: (...edited) => this.payer.renew(...edited),
       owePast: (activations, owned) => this.owePast(activations, owned),
     })
+    if (retentionMs !== undefined) this.sweep = new RunsSweep(options, { ...options, retentionMs, owned })
     const { partitions } = options
     if (partitions !== undefined)
       this.subjects = hearSubjects({
         ...options,
         partitions,
-        owned: () => [...this.owned.values()],
+        owned,
         begin: () => this.active.forget(),
         owe: (events, owned) => this.heard(events, owned),
       })
@@ -125,8 +127,10 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.payer.attach(owned)
     this.hear.restart()
     this.subjects?.restart()
-    if (this.cancelStore === undefined) this.storeLater()
-    if (this.cancelSweep === undefined) this.sweepLater()
+    if (this.cancelStore === undefined) {
+      this.storeLater()
+      this.sweep?.startLater()
+    }
     return owned.pending.progress.source
   }
 
@@ -204,7 +208,7 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
   private async stop(): Promise<void> {
     this.end.abort()
     this.cancelStore?.()
-    this.cancelSweep?.()
+    await this.sweep?.close()
     await this.hear.close()
     await this.subjects?.close()
   }
@@ -266,22 +270,6 @@ export class Dispatcher implements PartitionConsumer<TransitionEntry> {
     this.cancelStore = this.options.clock.after(STORE_MS, () => {
       void this.storeAll().finally(() => !this.end.signal.aborted && this.storeLater())
     })
-  }
-
-  private sweepLater(): void {
-    const { retentionMs, clock } = this.options
-    if (retentionMs === undefined) return
-    this.cancelSweep = clock.after(SWEEP_MS, () => {
-      void this.sweepAll(clock.now() - retentionMs).finally(() => !this.end.signal.aborted && this.sweepLater())
-    })
-  }
-
-  private async sweepAll(before: number): Promise<void> {
-    const { log, listedThrough = async () => Number.POSITIVE_INFINITY } = this.options
-    for (const owned of [...this.owned.values()]) {
-      const sweeping = listedThrough(owned.partition).then((listed) => sweepRuns(log, owned, before, listed))
-      await sweeping.catch((error: unknown) => this.warn('runs not swept', error, owned.partition))
-    }
   }
 
   private async storeAll(): Promise<void> {

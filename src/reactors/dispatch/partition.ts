@@ -2,18 +2,15 @@ import { type EventLog, eventsOf } from '../../engines/event-log.ts'
 import type { TableStore } from '../../engines/table-store.ts'
 import {
   ATTEMPTS_MADE,
-  RUNS_OWED,
   RUNS_SKIPPED,
   runFactOf,
   runsStream,
   type AttemptsMade,
-  type RunsOwed,
   type RunsSkipped,
   type SkipReason,
 } from '../../features/automations/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Fact } from '../../kernel/event.ts'
-import { firstKept } from '../sweep/first-kept.ts'
 import { OwedRows, type Run } from './owed-rows.ts'
 import { RUNS_PER_EVENT_MAX } from './owed-facts.ts'
 import { RUNS_IN_MEMORY_MAX } from './backlog.ts'
@@ -146,34 +143,3 @@ const fetchPage = async (pending: PendingRuns, automationId: string): Promise<bo
   await pending.fetch(found, automationId)
   return found.length > 0
 }
-
-/**
- * Truncates the events of a partition's stream from before `before` (ms since the epoch) that no restart needs: nothing
- * after the stored checkpoint and the state of the log of runs (`listedThrough`), and not before the stream states
- * again up to where the source is owed and how far runs are counted.
- */
-export const sweepRuns = async (
-  log: EventLog,
-  { partition, pending, stream }: OwnedPartition,
-  before: number,
-  listedThrough: number,
-): Promise<void> => {
-  const name = runsStream(partition)
-  const [first] = await log.read(name, 0, 1)
-  if (first === undefined || first.loggedAt >= before || pending.partial.size + pending.partialLog.size > 0) return
-  await stream.append({ type: RUNS_OWED, data: marker(pending, before) })
-  await pending.store()
-  const checkpoint = pending.rows.checkpoint()
-  const young = await firstKept(log, name, first.revision, stream.head, ({ loggedAt }) => loggedAt >= before)
-  const revision = Math.min(young, checkpoint?.runs ?? 0, listedThrough + 1)
-  if (revision > first.revision) await log.truncateBefore(name, revision)
-}
-
-const marker = ({ progress }: PendingRuns, owedAt: number): RunsOwed => ({
-  source: 'transitions',
-  sourceAt: progress.source,
-  complete: true,
-  owedAt,
-  firstSequence: progress.sequence,
-  owed: [],
-})
