@@ -39,20 +39,32 @@ export const announceDeletions = (services: AnnouncerServices, epoch: number): F
 const announce = async ({ log, partitions }: AnnouncerServices, event: RecordedEvent, epoch: number): Promise<void> => {
   const announcement = announcementOf(event)
   const partition = partitionOf(idOfStream(event.stream), partitions)
-  const revision = await appendOnce(log, locationStream(partition), announcement, event.position)
-  await log.append(deletedTrackersStream(partition), [placeOf(announcement, epoch, revision)], 'any')
+  const places = deletedTrackersStream(partition)
+  const isSince = ({ position }: RecordedEvent): boolean => position > event.position
+  const isPlaced = async (): Promise<boolean> =>
+    (await findBackwards(log, places, 'end', placeIdOf(announcement), isSince)) !== undefined
+  const revision = await appendOnce(log, locationStream(partition), announcement, event.position, isPlaced)
+  if (revision !== undefined) await log.append(places, [placeOf(announcement, epoch, revision)], 'any')
 }
 
 /**
- * Appends the event unless it stands in the stream after that position of the log, and answers its revision. It expects
- * the revision up to which it looked, so that nobody can append the same event in between.
+ * Appends the event unless it stands in the stream after that position of the log, and answers its revision; undefined
+ * where it stood there and is truncated. It expects the revision up to which it looked, so that nobody can append the
+ * same event in between.
  */
-const appendOnce = async (log: Log, stream: string, event: NewEvent, after: number): Promise<number> => {
+const appendOnce = async (
+  log: Log,
+  stream: string,
+  event: NewEvent,
+  after: number,
+  isPlaced: () => Promise<boolean>,
+): Promise<number | undefined> => {
   for (let lookedThrough = -1; ; ) {
     const head = await log.head(stream)
     const isUnseen = ({ revision, position }: RecordedEvent): boolean => revision > lookedThrough && position > after
     const found = await findBackwards(log, stream, head, event.id, isUnseen)
     if (found !== undefined) return found
+    if (await isPlaced()) return undefined
     try {
       return (await log.append(stream, [event], head < 0 ? 'none' : head)).revision
     } catch (error) {
@@ -62,16 +74,16 @@ const appendOnce = async (log: Log, stream: string, event: NewEvent, after: numb
   }
 }
 
-/** Revision of the event with that id, searched from `head` down through unseen events. */
+/** Revision of the event with that id, searched from `head` down through wanted events. */
 const findBackwards = async (
   log: Log,
   stream: string,
-  head: number,
+  head: number | 'end',
   id: string,
-  isUnseen: (event: RecordedEvent) => boolean,
+  isWanted: (event: RecordedEvent) => boolean,
 ): Promise<number | undefined> => {
   for await (const event of eventsBackwards(log, stream, head)) {
-    if (!isUnseen(event)) return undefined
+    if (!isWanted(event)) return undefined
     if (event.id === id) return event.revision
   }
   return undefined
@@ -90,11 +102,13 @@ const announcementOf = (event: RecordedEvent): NewEvent => {
   }
 }
 
+const placeIdOf = ({ id }: Pick<NewEvent, 'id'>): string => idFrom(DELETION_PLACED, id)
+
 const placeOf = ({ id, data, metadata }: NewEvent, epoch: number, revision: number): NewEvent => {
   const { organizationId, trackerId } = decodeJson<TrackerDeleted>(data)
   const place: DeletionPlaced = { organizationId, trackerId, epoch, revision }
   return {
-    id: idFrom(DELETION_PLACED, id),
+    id: placeIdOf({ id }),
     type: DELETION_PLACED,
     data: encodeJson(place),
     isJson: true,

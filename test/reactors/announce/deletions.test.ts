@@ -4,6 +4,7 @@ import {
   deletedTrackersStream,
   locationStream,
   partitionOf,
+  SNAPSHOT_ASKED,
   type DeletionPlaced,
 } from '../../../src/features/locations/events.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
@@ -49,4 +50,12 @@ test('a deletion whose announcement was interrupted is announced after the start
   t.same([...new Set(places.map(({ revision }) => revision))], [0, 1], 'where each stands is kept apart')
   t.match(places[0], { organizationId, trackerId, epoch: 0 })
   t.equal((await announced()).length, 2, 'made anew and deleted again is another deletion')
+
+  await log.append(locationStream(partition), [{ ...pointless, id: idFrom('later', 1) }], 'any')
+  await log.truncateBefore(locationStream(partition), 2)
+  await tables.reset([], ANNOUNCE_DELETIONS)
+  await run(isStored)
+  t.same(await log.head(locationStream(partition)), 2, 'nor where its announcement was truncated meanwhile')
 })
+
+const pointless = { type: SNAPSHOT_ASKED, data: new TextEncoder().encode('{}'), isJson: true, metadata: {} }
