@@ -1,8 +1,9 @@
 import { trackerIdOf } from '../../src/features/trackers/declaration.ts'
 import { Failure } from '../../src/kernel/errors.ts'
-import { contest, createFence, deleteFence, makeRole, moveFence } from './edits.ts'
+import { contest, createFence, deleteFence, deleteTracker, makeRole, moveFence, replaceRole } from './edits.ts'
 import { ORGANIZATION, PLACES, positionOf } from './fleet.ts'
 import type { Host, World } from './host.ts'
+import { sweepLocations } from './sweep.ts'
 import type { Asking, Told } from './told.ts'
 import { BEGUN_MS } from './timeline.ts'
 
@@ -14,7 +15,13 @@ const LAST_FRAMES_MAX = 3
 
 /** Whoever uses the service: trackers that send points, people who move fences and make roles. Each repeats until it is answered. */
 export class Clients implements Asking {
-  readonly told: Told = { points: new Set(), roles: new Map(), edits: new Map(), refused: new Map() }
+  readonly told: Told = {
+    points: new Set(),
+    roles: new Map(),
+    edits: new Map(),
+    refused: new Map(),
+    isRoleReplaced: false,
+  }
   /** How many are not yet done. */
   open = 0
   private readonly world: World
@@ -27,7 +34,7 @@ export class Clients implements Asking {
   }
 
   /** Trackers that send so many frames each, and edits between them. */
-  begin(trackers: number, frames: number, untilMs: number): void {
+  begin(trackers: number, frames: number, untilMs: number, sweeps: number): void {
     const { timeline } = this.world
     const everyMs = untilMs / frames
     for (let i = 0; i < trackers; i++) {
@@ -40,6 +47,12 @@ export class Clients implements Asking {
     for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => contest(this, timeline))
     for (let i = 0; i < timeline.between(0, 3); i++) this.later(untilMs, () => createFence(this, timeline))
     for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => deleteFence(this, timeline))
+    if (timeline.chance(0.3))
+      this.later(untilMs, () =>
+        deleteTracker(this, timeline, trackerIdOf(ORGANIZATION, `T${timeline.between(0, trackers - 1)}`)),
+      )
+    for (let i = 0; i < sweeps; i++) this.later(untilMs, () => sweepLocations(this))
+    if (timeline.chance(0.5)) this.later(untilMs, () => replaceRole(this, timeline))
     for (let i = 0; i < timeline.between(1, 6); i++) this.later(untilMs, () => makeRole(this, timeline, i))
   }
 

@@ -1,10 +1,11 @@
 import { geofence, type GeofenceCommand } from '../../src/features/geofences/geofence.ts'
 import { geofenceStream } from '../../src/features/geofences/events.ts'
 import { role } from '../../src/features/identity/users/role.ts'
+import { tracker } from '../../src/features/trackers/declaration.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { handleCommand } from '../../src/kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
-import { FENCES, FIRST_FENCES, ORGANIZATION, PLACES, valuesOf } from './fleet.ts'
+import { FENCES, FIRST_FENCES, GOING_ROLE, HEIR_ROLE, ORGANIZATION, PLACES, valuesOf } from './fleet.ts'
 import { BEGUN_MS, type Timeline } from './timeline.ts'
 import type { Asking } from './told.ts'
 
@@ -77,6 +78,37 @@ export const contest = (clients: Asking, timeline: Timeline): void => {
     clients.open += rivals - 1
     for (let i = 0; i < rivals; i++) moveFence(clients, timeline, fence, head + 1)
   })
+}
+
+/** Deletes a tracker; what it sends afterwards makes it again. */
+export const deleteTracker = (clients: Asking, timeline: Timeline, trackerId: string): void => {
+  const now = BEGUN_MS + Math.floor(timeline.nowMs)
+  const seed = Buffer.from(`tracker ${timeline.between(0, 1e9)}`)
+  clients.ask(
+    async ({ services }) => {
+      const origin = { organizationId: ORGANIZATION, now, ids: idSource(now, seed, true), metadata: {} }
+      await tracker.writer(services!).remove(origin, trackerId)
+    },
+    () => void clients.open--,
+    (error: unknown) => (error instanceof Failure && error.code === 'not_found' ? 'pointless' : undefined),
+  )
+}
+
+/** Deletes a role that users have; another one takes its place. */
+export const replaceRole = (clients: Asking, timeline: Timeline): void => {
+  const now = BEGUN_MS + Math.floor(timeline.nowMs)
+  const seed = Buffer.from('going role')
+  clients.ask(
+    async ({ services }) => {
+      const origin = { organizationId: ORGANIZATION, now, ids: idSource(now, seed, true), metadata: {} }
+      await role.writer(services!).delete(origin, { id: GOING_ROLE, replaceWith: HEIR_ROLE })
+    },
+    () => {
+      clients.told.isRoleReplaced = true
+      clients.open--
+    },
+    (error: unknown) => (error instanceof Failure && error.code === 'not_found' ? 'done before' : undefined),
+  )
 }
 
 /** Makes a role with one of a few names, which one role at a time may have. */

@@ -1,4 +1,6 @@
-import type { Host, World } from './host.ts'
+import { matcherCheckpoint } from '../../src/features/transitions/events.ts'
+import { MATCHER_STATE } from '../../src/reactors/matcher/store.ts'
+import { type Host, PARTITIONS, type World } from './host.ts'
 import { BEGUN_MS } from './timeline.ts'
 import { NO_TROUBLE, type Trouble } from './wire.ts'
 
@@ -10,6 +12,7 @@ export const FAULTS = [
   'cutOff',
   'engine',
   'tablesLost',
+  'stateLost',
   'leaseLost',
   'snag',
 ] as const
@@ -99,7 +102,16 @@ export class Cluster {
       this.world.rows.loseSince(BEGUN_MS + timeline.nowMs - timeline.between(1, LOST_MS_MAX))
       for (const one of this.hosts) one.tables?.tellLoss()
     }
+    if (kind === 'stateLost') this.loseState()
     if (kind === 'leaseLost') this.loseLease(host)
+  }
+
+  /** The tables forget what the matcher stored. */
+  private loseState(): void {
+    const { rows } = this.world
+    for (let partition = 0; partition < PARTITIONS; partition++)
+      rows.reset([MATCHER_STATE.name], matcherCheckpoint(partition))
+    for (const one of this.hosts) one.tables?.tellLoss()
   }
 
   private crash(node: number, host: Host): void {

@@ -2,6 +2,7 @@ import { automationStream, AUTOMATION_CREATED } from '../../src/features/automat
 import { newSecret, sealDetails, sealSecret } from '../../src/features/automations/sealed.ts'
 import { GEOFENCE_CREATED, geofenceStream, GROUP_CREATED, groupStream } from '../../src/features/geofences/events.ts'
 import { PERMISSIONS } from '../../src/features/identity/users/predefined-roles.ts'
+import type { JsonObject } from '../../src/kernel/json.ts'
 import { encodeJson } from '../../src/kernel/event.ts'
 import { idFrom } from '../../src/kit/commands/ids.ts'
 import { keyring } from './host.ts'
@@ -11,6 +12,15 @@ import { BEGUN_MS } from './timeline.ts'
 export const ORGANIZATION = idFrom('simulated', 'organization')
 export const EDITOR = idFrom('simulated', 'editor')
 const ROLE = idFrom('simulated', 'role')
+/** A role that people delete, and the one that its users get. */
+export const GOING_ROLE = idFrom('simulated', 'role', 'going')
+export const HEIR_ROLE = idFrom('simulated', 'role', 'heir')
+export const USERS = [0, 1, 2].map((i) => idFrom('simulated', 'user', i))
+const HUB = idFrom('simulated', 'hub')
+/** Tasks of the first one come from schedules; each has an automation make one of the second. */
+export const FLOWS = ['first', 'second'].map((name) => idFrom('simulated', 'flow', name))
+/** When tasks of schedules are due, in ms after the beginning. */
+export const DUE_MS = [7_000, 11_000, 19_000]
 const GROUP = idFrom('simulated', 'group')
 export const FENCES = [0, 1, 2, 3, 4, 5].map((i) => idFrom('simulated', 'fence', i))
 /** Those that were there the day before. */
@@ -66,14 +76,16 @@ export const writeFleet = (log: MemoryLog): void => {
   make('organization', ORGANIZATION, { name: 'Simulated' })
   make('role', ROLE, { name: 'Owner', key: 'owner', permissions: PERMISSIONS, permissionDetails: [] })
   const identityId = idFrom('simulated', 'identity')
-  make('user', EDITOR, {
-    name: 'Editor',
-    email: 'e@example.com',
-    status: 'active',
-    roleId: ROLE,
-    identityId,
-    hubId: [],
-  })
+  const makeUser = (id: string, name: string, roleId: string): void =>
+    make('user', id, { name, email: `${name}@example.com`, status: 'active', roleId, identityId, hubId: [] })
+  makeUser(EDITOR, 'Editor', ROLE)
+  make('role', GOING_ROLE, { name: 'Going', permissions: [], permissionDetails: [] })
+  make('role', HEIR_ROLE, { name: 'Heir', permissions: [], permissionDetails: [] })
+  for (const id of USERS) makeUser(id, id, GOING_ROLE)
+  make('hub', HUB, { name: 'Hub' })
+  const steps = [{ id: 's', name: 'Step', components: [] }]
+  for (const id of FLOWS) make('flow', id, { name: id, isActive: true, needsDataType: false, steps, dataTypeIds: [] })
+  for (const dueMs of DUE_MS) make('schedule', idFrom('simulated', 'schedule', dueMs), scheduleAt(BEGUN_MS + dueMs))
   write(groupStream(GROUP), GROUP_CREATED, {
     organizationId,
     values: { name: 'Group' },
@@ -82,19 +94,33 @@ export const writeFleet = (log: MemoryLog): void => {
   })
   for (const [i, id] of FENCES.slice(0, FIRST_FENCES).entries())
     write(geofenceStream(id), GEOFENCE_CREATED, { organizationId, ...valuesOf(i, { place: 1 + i, isWide: false }), at })
-  for (const event of ['onGeofenceEntry', 'onGeofenceLeave']) {
-    const _id = idFrom('simulated', event)
-    const fields = { geofenceGroupId: GROUP }
+  const automate = (event: string, automationType: string, details: JsonObject, fields: object): void => {
+    const _id = idFrom('simulated', event, automationType)
     const content = {
-      name: event,
-      event,
-      dataType: 'transition',
-      automationType: 'webhook',
-      details: sealDetails(keyring, { url: 'http://receiver.example/', headers: [] }),
+      ...{ name: `${event} ${automationType}`, event, dataType: 'any', automationType, isActive: true },
+      details: sealDetails(keyring, details),
       rules: { fields, schema: {} },
-      isActive: true,
     }
     const secret = sealSecret(keyring, newSecret(keyring, _id))
     write(automationStream(_id), AUTOMATION_CREATED, { _id, organizationId, content, secret, editorId: EDITOR, at })
+  }
+  const receiver = { url: 'http://receiver.example/', headers: [] }
+  for (const event of ['onGeofenceEntry', 'onGeofenceLeave'])
+    automate(event, 'webhook', receiver, { geofenceGroupId: GROUP })
+  for (const event of ['onTaskCreated', 'onStartTrip', 'onFinishTrip']) automate(event, 'webhook', receiver, {})
+  automate(
+    'onTaskCreated',
+    'createTask',
+    { flowId: FLOWS[1], hubId: HUB, task: { title: 'Second' } },
+    { 'task.flowId': FLOWS[0] },
+  )
+}
+
+/** Values of a schedule that makes one task. */
+const scheduleAt = (dueMs: number): JsonObject => {
+  const due = new Date(dueMs).toISOString()
+  return {
+    ...{ name: due, flowId: FLOWS[0], rrule: 'FREQ=DAILY;COUNT=1', timeZone: 'UTC', startTime: due, nextAt: due },
+    ...{ isActive: true, hubId: HUB, assigneeIds: [], task: { title: 'First' } },
   }
 }

@@ -1,10 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
+import { TRACKER_DELETED } from '../../src/features/locations/events.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
 import { DECIDED, type Decided, transitionStream } from '../../src/features/transitions/events.ts'
+import { TRACKER } from '../../src/features/trackers/events.ts'
 import { decodeJson } from '../../src/kernel/event.ts'
+import { idOfStream } from '../../src/kit/commands/declared-event.ts'
 import type { Projection, Rows } from '../../src/kit/consumers/projection.ts'
 import { PROJECTIONS } from '../../src/product-parts.ts'
-import { FENCES, ORGANIZATION } from './fleet.ts'
+import { DUE_MS, FENCES, FLOWS, GOING_ROLE, HEIR_ROLE, ORGANIZATION, USERS } from './fleet.ts'
 import { PARTITIONS, type World } from './host.ts'
 import type { MemoryLog } from './memory-log.ts'
 import { MemoryRows } from './memory-rows.ts'
@@ -20,6 +23,9 @@ export const violations = async (world: World, told: Told): Promise<string[]> =>
     ...transitionFaults(expected, decided),
     ...deliveryFaults(world, decided),
     ...commandFaults(world, told),
+    ...deletionFaults(world),
+    ...taskFaults(world),
+    ...roleFaults(world, told),
     ...(await replayFaults(world)),
   ]
 }
@@ -28,6 +34,16 @@ interface DecidedTransition {
   _id: string
   key: string
 }
+
+/** `<event> <trip>` of every start and finish of a trip that was decided. */
+const tripsOf = ({ log }: World): string[] =>
+  log.events.flatMap(({ stream, type, data }) =>
+    type === DECIDED && stream.startsWith('transitions-')
+      ? decodeJson<Decided>(data).decisions.flatMap(({ kind, _id }) =>
+          kind === 'transition' ? [] : [`${kind === 'tripStarted' ? 'onStartTrip' : 'onFinishTrip'} ${_id}`],
+        )
+      : [],
+  )
 
 const decidedOf = ({ log }: World): DecidedTransition[] => {
   const found: DecidedTransition[] = []
@@ -50,6 +66,11 @@ const pointFaults = ({ history, rows }: World, told: Told, { points, latest }: E
   ...missing('acknowledged points are not in the log', told.points, points),
   ...missing('points of the log are not in the history', points, history.points),
   ...missing('points of the history are not in the log', history.points, points),
+  ...missing(
+    'positions are of trackers without points',
+    rows.scan(LATEST_POSITIONS.name, ORGANIZATION).map(({ id }) => id),
+    new Set(latest.keys()),
+  ),
   ...[...latest].flatMap(([trackerId, recordedAt]) => {
     const row = rows.get(LATEST_POSITIONS.name, ORGANIZATION, trackerId)
     return row?.recordedAt === recordedAt
@@ -68,26 +89,44 @@ const transitionFaults = ({ transitions }: Expected, decided: readonly DecidedTr
   ]
 }
 
-/** 3: each transition is in the history, and was delivered under one id. */
-const deliveryFaults = ({ history, receiver }: World, decided: readonly DecidedTransition[]): string[] => {
+/** 3: each transition is in the history; each of them, of the trips and of the tasks was delivered under one id. */
+const deliveryFaults = (world: World, decided: readonly DecidedTransition[]): string[] => {
+  const { history, receiver } = world
   const ids = new Set(decided.map(({ _id }) => _id))
+  const subjects = new Set([...ids, ...tripsOf(world), ...tasksOf(world).map(({ id }) => id)])
   const delivered = new Map<string, Set<string>>()
-  for (const [webhookId, { transitions, answered }] of receiver.deliveries)
-    for (const transition of transitions) {
-      const known = delivered.get(transition) ?? new Set()
+  for (const [webhookId, { subjects: told, answered }] of receiver.deliveries)
+    for (const one of told) {
+      const known = delivered.get(one) ?? new Set()
       if (answered > 0) known.add(webhookId)
-      delivered.set(transition, known)
+      delivered.set(one, known)
     }
   const heard = new Set([...delivered].flatMap(([id, webhooks]) => (webhooks.size > 0 ? [id] : [])))
   const twice = [...delivered.values()].filter((webhooks) => webhooks.size > 1).length
   return [
     ...missing('transitions are not in the history', ids, history.transitions),
     ...missing('transitions of the history are not in the log', history.transitions, ids),
-    ...missing('transitions were not delivered', ids, heard),
-    ...missing('deliveries are of no transition', delivered.keys(), ids),
-    ...(twice > 0 ? [`${twice} transitions were delivered under several ids`] : []),
+    ...missing('transitions, trips and tasks were not delivered', subjects, heard),
+    ...missing('deliveries are of nothing', delivered.keys(), subjects),
+    ...(twice > 0 ? [`${twice} were delivered under several ids`] : []),
   ]
 }
+
+/** 10: each due task was made once, and the automation made one for each. */
+const taskFaults = (world: World): string[] => {
+  const made = tasksOf(world)
+  return FLOWS.flatMap((flowId) => {
+    const count = made.filter((task) => task.flowId === flowId).length
+    return count === DUE_MS.length ? [] : [`${count} tasks of flow ${flowId} were made, not ${DUE_MS.length}`]
+  })
+}
+
+const tasksOf = ({ log }: World): { id: string; flowId: unknown }[] =>
+  log.events.flatMap(({ type, stream, data }) =>
+    type === 'taskCreated'
+      ? [{ id: idOfStream(stream), flowId: decodeJson<{ values: { flowId: string } }>(data).values.flowId }]
+      : [],
+  )
 
 /** 10: what was acknowledged is there, and a name is one role's. */
 const commandFaults = ({ rows, log }: World, told: Told): string[] => {
@@ -101,6 +140,31 @@ const commandFaults = ({ rows, log }: World, told: Told): string[] => {
     ),
     ...(new Set(names).size < names.length ? [`roles share names: ${names.sort().join(', ')}`] : []),
     ...editFaults(log, told),
+  ]
+}
+
+/** 10: a role that was deleted is nobody's, and its heir is the role of those who had it. */
+const roleFaults = ({ log, rows }: World, { isRoleReplaced }: Told): string[] => {
+  const isDeleted = log.events.some(({ stream, type }) => stream === `role-${GOING_ROLE}` && type === 'roleDeleted')
+  const roleIds = USERS.map((id) => rows.get('users', ORGANIZATION, id)?.roleId)
+  const wanted = isDeleted ? HEIR_ROLE : undefined
+  return [
+    ...(isRoleReplaced && !isDeleted ? ['a role whose deletion was acknowledged is there'] : []),
+    ...(wanted !== undefined && roleIds.some((id) => id !== wanted)
+      ? [`a deleted role is had: ${roleIds.join()}`]
+      : []),
+  ]
+}
+
+/** 3: each deletion of a tracker is told to its partition once. */
+const deletionFaults = ({ log }: World): string[] => {
+  const deleted = log.events.filter(({ type }) => type === TRACKER.deleted).map(({ id }) => id)
+  const causes = log.events.flatMap(({ type, metadata }) =>
+    type === TRACKER_DELETED ? [String(metadata.$causationId)] : [],
+  )
+  return [
+    ...missing('deletions were not announced', deleted, new Set(causes)),
+    ...(new Set(causes).size < causes.length ? ['a deletion was announced twice'] : []),
   ]
 }
 

@@ -39,9 +39,16 @@ export const noMailer: Mailer = {
   close: async () => undefined,
 }
 
-/** What a receiver of webhooks was sent, by `webhook-id`, with the transitions that the bodies name. */
+/** What a body says of its subject. */
+interface Told {
+  transitionId?: string
+  task?: { _id: string }
+  trip?: { _id: string }
+}
+
+/** What a receiver of webhooks was sent, by `webhook-id`, with the transitions or tasks that the bodies name. */
 export class Receiver {
-  readonly deliveries = new Map<string, { transitions: Set<string>; count: number; answered: number }>()
+  readonly deliveries = new Map<string, { subjects: Set<string>; count: number; answered: number }>()
   /** Part of the calls that fail, before or after they were taken. */
   failing = 0.05
   private readonly timeline: Timeline
@@ -74,8 +81,10 @@ export class Receiver {
 
   private take({ headers, body }: HttpCall, isAnswered: boolean): void {
     const id = headers[headers.findIndex((header) => header.toLowerCase() === 'webhook-id') + 1]
-    const known = this.deliveries.get(id) ?? { transitions: new Set(), count: 0, answered: 0 }
-    known.transitions.add((JSON.parse(body) as { data: { transitionId: string } }).data.transitionId)
+    const known = this.deliveries.get(id) ?? { subjects: new Set(), count: 0, answered: 0 }
+    const { type, data } = JSON.parse(body) as { type: string; data: Told }
+    const subject = data.trip === undefined ? (data.transitionId ?? data.task?._id) : `${type} ${data.trip._id}`
+    known.subjects.add(String(subject))
     known.count++
     if (isAnswered) known.answered++
     this.deliveries.set(id, known)

@@ -73,6 +73,11 @@ export class MemoryLog {
     return last < stream.from ? [] : stream.events.slice(Math.max(stream.from, last + 1 - limit), last + 1).reverse()
   }
 
+  /** Every event ever of a stream, what is truncated too. */
+  everything(name: string): readonly RecordedEvent[] {
+    return this.streams.get(name)?.events ?? []
+  }
+
   head(name: string): number {
     const stream = this.streams.get(name)
     return stream === undefined ? -1 : headOf(stream)

@@ -32,7 +32,7 @@ export const expectedOf = (log: MemoryLog, partitions: number): Expected => {
   const expected: Expected = { points: new Set(), latest: new Map(), transitions: [] }
   for (let partition = 0; partition < partitions; partition++) {
     const model = new PartitionModel(log, partition, expected)
-    for (const event of log.read(locationStream(partition), 0, Number.MAX_SAFE_INTEGER)) model.take(event)
+    for (const event of log.everything(locationStream(partition))) model.take(event)
   }
   return expected
 }
@@ -54,6 +54,7 @@ class PartitionModel {
   take(event: RecordedEvent): void {
     const entry = locationEntry(event, this.partition)
     if (entry.kind === 'points') this.takePoints(entry)
+    if (entry.kind === 'trackerDeleted') this.forget(entry, entry.deletion.trackerId)
     if (entry.kind !== 'fencesChanged') return
     for (const { geofenceId, revision } of entry.change.geofences) {
       const known = this.fences.get(geofenceId)
@@ -81,14 +82,32 @@ class PartitionModel {
     }
   }
 
-  private decide({ revision }: LocationEntry, trackerId: string, tracker: Tracker, geofenceId: string): void {
+  /** It leaves where it was, and begins anew if it comes back. */
+  private forget(entry: LocationEntry, trackerId: string): void {
+    const tracker = this.trackers.get(trackerId)
+    this.trackers.delete(trackerId)
+    this.expected.latest.delete(trackerId)
+    for (const geofenceId of tracker?.within ?? []) this.tell(entry, trackerId, tracker!, geofenceId, 'leave')
+  }
+
+  private decide(entry: LocationEntry, trackerId: string, tracker: Tracker, geofenceId: string): void {
     const { reach } = this.fences.get(geofenceId)!
     const isWithin = reach !== undefined && isIn(tracker.place, reach)
     if (isWithin === tracker.within.has(geofenceId)) return
     if (isWithin) tracker.within.add(geofenceId)
     else tracker.within.delete(geofenceId)
-    const type = isWithin ? 'entry' : 'leave'
-    const key = `${this.partition} ${revision} ${trackerId} ${FENCES.indexOf(geofenceId)} ${type} ${tracker.recordedAt}`
+    this.tell(entry, trackerId, tracker, geofenceId, isWithin ? 'entry' : 'leave')
+  }
+
+  private tell(
+    entry: LocationEntry,
+    trackerId: string,
+    { recordedAt }: Tracker,
+    geofenceId: string,
+    type: string,
+  ): void {
+    const { revision } = entry
+    const key = `${this.partition} ${revision} ${trackerId} ${FENCES.indexOf(geofenceId)} ${type} ${recordedAt}`
     this.expected.transitions.push(key)
   }
 

@@ -48,8 +48,11 @@ export interface Options {
 }
 
 /** One run of three processes with clients and faults, all of which follow from the seed. */
-export const simulate = async (seed: number, { kinds = FAULTS, prepare }: Options = {}): Promise<Outcome> => {
+export const simulate = async (seed: number, { kinds: all = FAULTS, prepare }: Options = {}): Promise<Outcome> => {
   const timeline = new Timeline(seed)
+  // What the tables lose right after a sweep would come from the history, which answers no question here.
+  const sweeps = timeline.chance(0.3) ? timeline.between(1, 4) : 0
+  const kinds = sweeps > 0 ? all.filter((kind) => kind !== 'tablesLost') : all
   const world = worldOf(timeline)
   prepare?.(world)
   const cluster = new Cluster(world, (node, life) => new Host(world, `node-${node}`, life))
@@ -67,7 +70,12 @@ export const simulate = async (seed: number, { kinds = FAULTS, prepare }: Option
     timeline.after(BUILD_MS, () => {
       const isShort = timeline.chance(0.5)
       const busyMs = isShort ? SHORT_BUSY_MS : BUSY_MS
-      clients.begin(timeline.between(1, 5), isShort ? timeline.between(1, 4) : timeline.between(3, 12), busyMs * 0.8)
+      clients.begin(
+        timeline.between(1, 5),
+        isShort ? timeline.between(1, 4) : timeline.between(3, 12),
+        busyMs * 0.8,
+        sweeps,
+      )
       cluster.plan(kinds, isShort ? timeline.between(0, 3) : timeline.between(1, 8), busyMs)
       const healMs = isShort ? busyMs + LAST_MS : busyMs
       if (isShort)
