@@ -1,6 +1,7 @@
 import { trackerIdOf } from '../../src/features/trackers/declaration.ts'
 import { Failure } from '../../src/kernel/errors.ts'
 import { contest, createFence, deleteFence, deleteTracker, makeRole, moveFence, replaceRole } from './edits.ts'
+import { exportTasks } from './exports.ts'
 import { ORGANIZATION, PLACES, positionOf } from './fleet.ts'
 import type { Host, World } from './host.ts'
 import { sweepLocations } from './sweep.ts'
@@ -20,6 +21,7 @@ export class Clients implements Asking {
     roles: new Map(),
     edits: new Map(),
     refused: new Map(),
+    exports: new Set(),
     isRoleReplaced: false,
   }
   /** How many are not yet done. */
@@ -53,6 +55,7 @@ export class Clients implements Asking {
       )
     for (let i = 0; i < sweeps; i++) this.later(untilMs, () => sweepLocations(this))
     if (timeline.chance(0.5)) this.later(untilMs, () => replaceRole(this, timeline))
+    for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => exportTasks(this, timeline))
     for (let i = 0; i < timeline.between(1, 6); i++) this.later(untilMs, () => makeRole(this, timeline, i))
   }
 

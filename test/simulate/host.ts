@@ -86,7 +86,7 @@ export class Host implements Stoppable {
     const { tables } = checkpoints
     const processes = new ProcessRunner({ log, tables, clock, logger })
     const history = openMemoryHistory(world.history, wire('history'))
-    const files = openMemoryFiles(world.files)
+    const files = openMemoryFiles(world.files, world.timeline, this)
     const quotas = quotasOf({ tables, clock }, config.limits)
     const { origin } = world
     const base = { log, tables, checkpoints, history, files, clock, keyring, logger, processes, quotas }

@@ -7,6 +7,7 @@ import { decodeJson } from '../../src/kernel/event.ts'
 import { idOfStream } from '../../src/kit/commands/declared-event.ts'
 import type { Projection, Rows } from '../../src/kit/consumers/projection.ts'
 import { PROJECTIONS } from '../../src/product-parts.ts'
+import { exportFaults } from './exports.ts'
 import { DUE_MS, FENCES, FLOWS, GOING_ROLE, HEIR_ROLE, ORGANIZATION, USERS } from './fleet.ts'
 import { PARTITIONS, type World } from './host.ts'
 import type { MemoryLog } from './memory-log.ts'
@@ -26,6 +27,7 @@ export const violations = async (world: World, told: Told): Promise<string[]> =>
     ...deletionFaults(world),
     ...taskFaults(world),
     ...roleFaults(world, told),
+    ...exportFaults(world, told),
     ...(await replayFaults(world)),
   ]
 }

@@ -3,14 +3,17 @@ import type { HttpCall, HttpCaller, HttpOutcome } from '../../src/engines/http-c
 import type { Mailer } from '../../src/engines/mailer.ts'
 import type { Stoppable, Timeline } from './timeline.ts'
 
-/** Files in memory. */
-export const openMemoryFiles = (files: Map<string, Uint8Array>): FileStore => ({
+const PUT_MS_MAX = 4_000
+
+/** Files in memory, as one process has them: storing one takes a while. */
+export const openMemoryFiles = (files: Map<string, Uint8Array>, timeline: Timeline, host: Stoppable): FileStore => ({
   put: async (key, source, bytesMax) => {
     assertKey(key)
     const parts: Uint8Array[] = []
     for await (const part of source) parts.push(part)
     const whole = Buffer.concat(parts)
     if (whole.byteLength > bytesMax) throw fileTooLarge(bytesMax)
+    await new Promise<void>((resolve) => timeline.after(timeline.between(0, PUT_MS_MAX), resolve, host))
     files.set(key, whole)
     return whole.byteLength
   },

@@ -10,6 +10,8 @@ export interface Told {
   edits: Map<string, { stream: string; revision: number }>
   /** By the id that the event would have, streams of edits that were refused: the fence has changed since it was seen. */
   refused: Map<string, string>
+  /** Ids of exports that were taken. */
+  exports: Set<string>
   /** Whether the deletion of the role was acknowledged that has an heir. */
   isRoleReplaced: boolean
 }
