@@ -1,5 +1,6 @@
 import type { ExportRequested } from '../../src/features/exports/events.ts'
 import { EXPORT, exportKey } from '../../src/features/exports/views.ts'
+import { decodeJson } from '../../src/kernel/event.ts'
 import { handleCommand } from '../../src/kit/commands/handle-command.ts'
 import { idFrom, idSource } from '../../src/kit/commands/ids.ts'
 import { jobDecider } from '../../src/kit/jobs/life.ts'
@@ -66,8 +67,8 @@ export const exportFaults = ({ log, files }: World, { exports }: Told): string[]
       return [`export ${id} went ${events.map(({ type }) => type).join(', ') || 'nowhere'}`]
     if (ends[0].type === EXPORT.types.failed) return [`export ${id} failed: ${Buffer.from(ends[0].data)}`]
     if (ends[0].type === EXPORT.types.cancelled) return []
-    const { result } = JSON.parse(String(Buffer.from(ends[0].data))) as { result: { rows: number; size: number } }
-    const file = files.get(exportKey(ORGANIZATION, id))
+    const { attempt, result } = decodeJson<{ attempt: number; result: { rows: number; size: number } }>(ends[0].data)
+    const file = files.get(exportKey(ORGANIZATION, id, attempt))
     const rows = file === undefined ? [] : (JSON.parse(String(Buffer.from(file))) as { _id: string }[])
     const isWhole = rows.length === result.rows && new Set(rows.map(({ _id }) => _id)).size === rows.length
     return file?.byteLength === result.size && isWhole ? [] : [`the file of export ${id} is not what it says`]

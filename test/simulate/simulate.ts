@@ -51,7 +51,7 @@ export interface Options {
 export const simulate = async (seed: number, { kinds: all = FAULTS, prepare }: Options = {}): Promise<Outcome> => {
   const timeline = new Timeline(seed)
   // What the tables lose right after a sweep would come from the history, which answers no question here.
-  const sweeps = timeline.chance(0.3) ? timeline.between(1, 4) : 0
+  const sweeps = timeline.chance(0.3) ? timeline.between(2, 8) : 0
   const kinds = sweeps > 0 ? all.filter((kind) => kind !== 'tablesLost') : all
   const world = worldOf(timeline)
   prepare?.(world)

@@ -51,7 +51,8 @@ export const exporting: Feature = {
     {
       prefix: EXPORT_FILES,
       isNamed: async (key) => {
-        const [, organizationId, id] = key.split('/')
+        const [, organizationId, file] = key.split('/')
+        const [id] = file.split('.')
         return (await tables.get(EXPORTS.name, organizationId, id)) !== undefined
       },
     },

@@ -69,7 +69,7 @@ export const fileRoute = ({ tables, files, keyring, callerNow }: FileRouteServic
       const requester = await callerNow(tables, organizationId, row.userId, request.now)
       if (requester === undefined || !mayExport(requester, row.kind)) throw new Failure('not_found')
       const name = `${row.kind === 'data' ? 'data' : 'tasks'}.${row.format}`
-      const [key, contentType] = [exportKey(organizationId, exportId), MEDIA_TYPES[row.format]]
+      const [key, contentType] = [exportKey(organizationId, exportId, row.attempt), MEDIA_TYPES[row.format]]
       return sendFile(files, request, { _id: exportId, key, name, contentType })
     },
   })

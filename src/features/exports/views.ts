@@ -29,8 +29,9 @@ export const EXPORT_BOUNDS: JobBounds = { table: EXPORTS, plural: 'exports', org
 
 export const EXPORT_FILES = 'exports/'
 
-export const exportKey = (organizationId: string, exportId: string): string =>
-  `${EXPORT_FILES}${organizationId}/${exportId}`
+/** File of an attempt: one that a process which stood still writes late never replaces that of a later attempt. */
+export const exportKey = (organizationId: string, exportId: string, attempt: number): string =>
+  `${EXPORT_FILES}${organizationId}/${exportId}${attempt === 1 ? '' : `.${attempt}`}`
 
 /** An export as its GET and live messages show it; only its requester gets the path to the file. */
 export const exportShown = (

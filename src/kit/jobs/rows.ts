@@ -18,7 +18,10 @@ export const jobRows = <Asked extends JobAsked, Job extends JobRow>(
     const id = idOfStream(event.stream)
     const fact = factOf(event)
     const { organizationId } = fact.data as JobAsked
-    const next = evolveJob(kind, id, await rows.get<Job>(table.name, organizationId, id), fact)
+    const before = await rows.get<Job>(table.name, organizationId, id)
+    // A crash between the rows and their checkpoint has events come again.
+    if (before !== undefined && before.version > event.revision) return
+    const next = evolveJob(kind, id, before, fact)
     if (next === undefined) rows.delete(table.name, organizationId, id)
     else rows.put(table.name, organizationId, id, next)
   },

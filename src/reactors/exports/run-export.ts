@@ -28,13 +28,14 @@ export const exportWork = (services: ExportRunServices): JobWork<ExportRequested
   release: async (id) => {
     const [first] = await services.log.read(EXPORT.stream(id), 0, 1)
     if (first?.type !== EXPORT.types.requested) return
-    await services.files.delete(exportKey(decodeJson<ExportRequested>(first.data).organizationId, id))
+    const { organizationId } = decodeJson<ExportRequested>(first.data)
+    for await (const { key } of services.files.list(exportKey(organizationId, id, 1))) await services.files.delete(key)
   },
 })
 
 const writeFile = async (
   services: ExportRunServices,
-  { id, asked, signal, progress }: JobRun<ExportRequested>,
+  { id, attempt, asked, signal, progress }: JobRun<ExportRequested>,
 ): Promise<{ processed: number; result: { rows: number; size: number } }> => {
   const { files, clock, quotas } = services
   const { organizationId, format, timeZone } = asked
@@ -52,7 +53,7 @@ const writeFile = async (
   const pieces = writtenRows({ format, timeZone, shape }, counted(walk.pages()))
   const room = (await quotas?.left(organizationId, 'filesBytes')) ?? FILE_BYTES_MAX
   const size = await files
-    .put(exportKey(organizationId, id), pieces, Math.min(room, FILE_BYTES_MAX))
+    .put(exportKey(organizationId, id, attempt), pieces, Math.min(room, FILE_BYTES_MAX))
     .catch(async (error: unknown) => {
       const isFull = error instanceof Failure && error.code === 'too_large' && room < FILE_BYTES_MAX
       if (isFull) await assertRoom(quotas, organizationId, 'filesBytes', room + 1)

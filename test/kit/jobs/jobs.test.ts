@@ -1,13 +1,13 @@
 import { test, type Test } from 'tap'
 import { Failure } from '../../../src/kernel/errors.ts'
-import type { TableDeclaration } from '../../../src/kernel/table.ts'
+import type { Row, TableDeclaration } from '../../../src/kernel/table.ts'
 import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
 import { loadState } from '../../../src/kit/commands/load-state.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import type { JobRun, JobWork } from '../../../src/kit/jobs/attempt.ts'
 import { JobPlaces } from '../../../src/kit/jobs/asking.ts'
 import { defineJob, type JobAsked, type JobRow } from '../../../src/kit/jobs/job.ts'
-import { cancelledRow, type JobCommand, type JobDeleted, jobDecider } from '../../../src/kit/jobs/life.ts'
+import { cancelledRow, type JobCommand, type JobDeleted, jobDecider, teller } from '../../../src/kit/jobs/life.ts'
 import { JOB_RUNS, jobRows, JOBS } from '../../../src/kit/jobs/rows.ts'
 import { JobRunner } from '../../../src/kit/jobs/runner.ts'
 import { decodeJson } from '../../../src/kernel/event.ts'
@@ -15,6 +15,8 @@ import { defer, type Deferred } from '../../../src/kit/consumers/deferred.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { keepErrors, openServices, startProjections } from '../../support/open-services.ts'
 import { until } from '../../support/service.ts'
+import { MemoryRows } from '../../simulate/memory-rows.ts'
+import type { Rows } from '../../../src/kit/consumers/projection.ts'
 
 const DAY_MS = 86_400_000
 
@@ -351,4 +353,27 @@ test('more than an organization may have waiting are 429, more than all together
       () => false,
     ),
   )
+})
+
+test('events that come again, as after a crash between rows and their checkpoint, change no row', async (t) => {
+  const { log, close } = await openServices(folderOf(t))
+  t.teardown(close)
+  const tables = new MemoryRows(() => 0)
+  tables.declare(COUNTS)
+  const rows = {
+    get: async (table: string, scope: string, id: string) => tables.get(table, scope, id),
+    put: (table: string, scope: string, id: string, row: Row) => tables.storePlace('', [{ table, scope, id, row }]),
+    delete: (table: string, scope: string, id: string) => tables.storePlace('', [{ table, scope, id, row: null }]),
+  } as Rows
+  const tell = teller(log, COUNT, 'c', 1)
+  await tell({ kind: 'request', requested: { organizationId: 'o', rows: 3, at: 0 } })
+  await tell({ kind: 'start', attempt: 1, at: 1 })
+  await tell({ kind: 'finish', attempt: 1, processed: 3, result: { sum: 6 }, at: 2 })
+  const events = await log.read(COUNT.stream('c'), 0, 10)
+  const { apply } = jobRows(COUNT, COUNTS)
+  for (const event of events) await apply(event, rows)
+  const stored = tables.get('counts', 'o', 'c')
+  t.match(stored, { version: 3, status: 'completed' })
+  for (const event of events.slice(1)) await apply(event, rows)
+  t.same(tables.get('counts', 'o', 'c'), stored)
 })

@@ -4,6 +4,8 @@ import type { TableStore } from '../../../src/engines/table-store.ts'
 import type { ExportRequested } from '../../../src/features/exports/events.ts'
 import type { ExportWalk, ListWalker } from '../../../src/features/exports/walk.ts'
 import { ACCESS_ROLES, ACCESS_USERS } from '../../../src/features/identity/views.ts'
+import { EXPORT } from '../../../src/features/exports/views.ts'
+import { encodeJson } from '../../../src/kernel/event.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import type { JobRun } from '../../../src/kit/jobs/attempt.ts'
 import { type ExportRunServices, exportWork } from '../../../src/reactors/exports/run-export.ts'
@@ -22,7 +24,7 @@ const openExport = (between: (role: { permissions: string[] }, user: { hubIds: s
     [ACCESS_ROLES.name, role],
     [ACCESS_USERS.name, user],
   ])
-  let file = ''
+  const written = new Map<string, string>()
   const walk = async ({ hubIds }: UserCaller): Promise<ExportWalk> => ({
     total: 2,
     pages: async function* () {
@@ -37,20 +39,27 @@ const openExport = (between: (role: { permissions: string[] }, user: { hubIds: s
     taskMembers: ['title'],
     clock: new FakeClock(),
     files: {
-      put: async (_key, pieces) => {
-        file = ''
+      put: async (key, pieces) => {
+        let file = ''
         for await (const piece of pieces) file += Buffer.from(piece).toString()
+        written.set(key, file)
         return file.length
       },
+      list: async function* (prefix) {
+        for (const key of written.keys()) if (key.startsWith(prefix)) yield { key, bytes: 0, putAt: 0 }
+      },
+      delete: async (key) => void written.delete(key),
     } as Partial<FileStore>,
+    log: { read: async () => [{ type: EXPORT.types.requested, data: encodeJson(asked) }] },
   } as unknown as ExportRunServices
   const run: Partial<JobRun<ExportRequested>> = {
     asked,
     signal: new AbortController().signal,
     progress: async () => {},
   }
-  const attempt = () => exportWork(services).run({ id: 'e', ...run } as JobRun<ExportRequested>)
-  return { attempt, written: () => file }
+  const work = exportWork(services)
+  const attempt = (number = 1) => work.run({ id: 'e', attempt: number, ...run } as JobRun<ExportRequested>)
+  return { attempt, written, release: () => work.release?.('e') }
 }
 
 test('an export is of the rights that its requester has at its end', async (t) => {
@@ -63,5 +72,15 @@ test('an export is of the rights that its requester has at its end', async (t) =
   const fewer = openExport((_role, user) => void (user.hubIds = ['h1']))
   await t.rejects(fewer.attempt(), { code: 'overloaded' }, 'a hub went: it is written anew')
   t.match(await fewer.attempt(), { processed: 2 })
-  t.equal(fewer.written(), 'title\r\nof h1\r\nlast\r\n')
+  t.equal(fewer.written.get('exports/o/e'), 'title\r\nof h1\r\nlast\r\n')
+})
+
+test('attempts write files of their own, and all of them go with the export', async (t) => {
+  let page = 0
+  const { attempt, written, release } = openExport((_role, user) => void (user.hubIds = [`h${page++}`]))
+  for (const number of [1, 2]) await attempt(number).catch(() => undefined)
+  t.same([...written.keys()], ['exports/o/e', 'exports/o/e.2'])
+  t.not(written.get('exports/o/e'), written.get('exports/o/e.2'), 'one is not the other')
+  await release()
+  t.equal(written.size, 0)
 })
