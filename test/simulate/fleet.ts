@@ -108,6 +108,7 @@ export const writeFleet = (log: MemoryLog): void => {
   for (const event of ['onGeofenceEntry', 'onGeofenceLeave'])
     automate(event, 'webhook', receiver, { geofenceGroupId: GROUP })
   for (const event of ['onTaskCreated', 'onStartTrip', 'onFinishTrip']) automate(event, 'webhook', receiver, {})
+  automate('onTaskCreated', 'notification', { channel: 'inApp', to: EDITOR, text: 'A task' }, {})
   automate(
     'onTaskCreated',
     'createTask',

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { TRACKER_DELETED } from '../../src/features/locations/events.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
+import { NOTIFICATIONS, type NotificationRow } from '../../src/features/notifications/views.ts'
 import { DECIDED, type Decided, transitionStream } from '../../src/features/transitions/events.ts'
 import { TRACKER } from '../../src/features/trackers/events.ts'
 import { decodeJson } from '../../src/kernel/event.ts'
@@ -114,13 +115,23 @@ const deliveryFaults = (world: World, decided: readonly DecidedTransition[]): st
   ]
 }
 
-/** 10: each due task was made once, and the automation made one for each. */
+/** 10: each due task was made once, the automation made one for each, and each has one notification. */
 const taskFaults = (world: World): string[] => {
   const made = tasksOf(world)
-  return FLOWS.flatMap((flowId) => {
+  const wrong = FLOWS.flatMap((flowId) => {
     const count = made.filter((task) => task.flowId === flowId).length
     return count === DUE_MS.length ? [] : [`${count} tasks of flow ${flowId} were made, not ${DUE_MS.length}`]
   })
+  const notified = world.rows.scan(NOTIFICATIONS.name, ORGANIZATION).map(({ row }) => (row as NotificationRow).about.id)
+  return [
+    ...wrong,
+    ...missing(
+      'tasks have no notification',
+      made.map(({ id }) => id),
+      new Set(notified),
+    ),
+    ...(new Set(notified).size < notified.length ? ['a task has two notifications'] : []),
+  ]
 }
 
 const tasksOf = ({ log }: World): { id: string; flowId: unknown }[] =>

@@ -6,7 +6,7 @@ import { MUTANTS } from './mutants.ts'
 
 const { values } = parseArgs({
   options: {
-    runs: { type: 'string', default: '200' },
+    runs: { type: 'string', default: '600' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
   },
