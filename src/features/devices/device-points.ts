@@ -19,6 +19,8 @@ export interface DevicePointsOptions {
 
 const POINTS_AT_ONCE = 10_000
 const SENDERS_AT_ONCE = 16
+/** No tracker has this id: points without a name are refused for good, or wait for a name, as those of an unknown one. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
 /** First a tracker has to be created, or a limit raised. */
 const MEND_AFTER_SECONDS = 60
 
@@ -43,7 +45,6 @@ export class DevicePoints {
   /** @throws Failure with status 503 or 429: everything has to be sent again */
   async take(caller: Caller, { points, name }: Heard): Promise<void> {
     if (points.length === 0) return
-    if (caller.kind === 'ingestKey' && name === undefined) throw unnamed()
     const placed = points.filter(({ lat, lng }) => lat !== 0 || lng !== 0)
     const refusals = new Map<string, number>()
     if (placed.length < points.length) refusals.set('invalid', points.length - placed.length)
@@ -64,9 +65,10 @@ export class DevicePoints {
     for (let from = 0; from < points.length; from += POINTS_AT_ONCE) {
       const part = points.slice(from, from + POINTS_AT_ONCE)
       // A tracker's own key determines the tracker, whatever name the client sends.
-      const named = caller.kind === 'ingestKey' ? part.map((point) => ({ ...point, externalId: name })) : part
+      const sender = name === undefined ? { trackerId: NOBODY } : { externalId: name }
+      const named = caller.kind === 'ingestKey' ? part.map((point) => ({ ...point, ...sender })) : part
       const { rejected } = await this.options.store.store(caller, named)
-      assertTaken(rejected)
+      assertTaken(rejected, caller.kind === 'ingestKey' && name === undefined)
       for (const { code } of rejected) refusals.set(code, (refusals.get(code) ?? 0) + 1)
     }
     if (refusals.size > 0) await this.count(caller, name, refusals)
@@ -86,8 +88,9 @@ const unnamed = (): Failure =>
   })
 
 /** @throws Failure for points that may be accepted later, see `isMendable` */
-const assertTaken = (rejected: readonly Rejected[]): void => {
+const assertTaken = (rejected: readonly Rejected[], isUnnamed: boolean): void => {
   const code = rejected.find((one) => isMendable(one.code))?.code
+  if (code !== undefined && isUnnamed) throw unnamed()
   if (code === 'unknown_tracker' || code === 'tracker_limit' || code === 'forbidden_tracker')
     throw new Failure(code, { retryAfterSeconds: MEND_AFTER_SECONDS })
 }

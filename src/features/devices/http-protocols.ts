@@ -2,7 +2,7 @@ import { readChirpStack } from '../../devices/chirpstack/read.ts'
 import { readOsmAnd } from '../../devices/osmand/read.ts'
 import { readOverland } from '../../devices/overland/read.ts'
 import { readOwnTracks } from '../../devices/owntracks/read.ts'
-import type { Heard } from '../../devices/point.ts'
+import type { DevicePoint, Heard } from '../../devices/point.ts'
 import { readTraccar, readTraccarForm } from '../../devices/traccar/read.ts'
 import { readTtn } from '../../devices/ttn/read.ts'
 import type { Form } from '../../devices/url-form.ts'
@@ -58,7 +58,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
         },
       ],
     },
-    read: ({ body }) => readOverland(jsonOf(body)),
+    read: (request) => readJson(request, readOverland),
     answer: { result: 'ok' },
   },
   {
@@ -69,9 +69,9 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
     contentType: 'application/json',
     example: { _type: 'location', lat: 52.2296756, lon: 21.0122287, tst: 1777887000, acc: 5, batt: 67, tid: 'JJ' },
     read: (request) => {
-      if (request.body.byteLength === 0) return []
       const secret = request.credential?.split('.')[1]
-      return [readOwnTracks(jsonOf(request.body) ?? { _type: 'location' }, { secret, name: nameBeside(request) })]
+      const name = nameBeside(request)
+      return readJson(request, (message) => [readOwnTracks(message, { secret, name })], name)
     },
     answer: [],
   },
@@ -113,7 +113,7 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
       received_at: '2026-05-04T09:30:00.954Z',
       uplink_message: { f_port: 1, decoded_payload: { latitude: 52.2296756, longitude: 21.0122287 } },
     },
-    read: ({ body }) => [readTtn(jsonOf(body))],
+    read: (request) => readJson(request, (uplink) => [readTtn(uplink)]),
   },
   {
     path: 'chirpstack',
@@ -127,18 +127,30 @@ export const HTTP_PROTOCOLS: readonly HttpProtocol[] = [
       deviceInfo: { devEui: '0101010101010101' },
       object: { latitude: 52.2296756, longitude: 21.0122287 },
     },
-    read: ({ body, query }) => [readChirpStack(jsonOf(body), textOf(query.event))],
+    read: (request) => readJson(request, (event) => [readChirpStack(event, textOf(request.query.event))]),
   },
 ]
 
-/** A location without coordinates: the store refuses and counts it. */
-const UNREADABLE = { location: { coords: {} } }
+/** A point that the store refuses and counts, in place of a message that nobody can read. */
+const UNREADABLE: DevicePoint = { recordedAt: Number.NaN, lat: Number.NaN, lng: Number.NaN }
+
+/** `name`: sent beside the message. An empty message says nothing. */
+const readJson = (
+  { body }: DeviceRequest,
+  read: (json: unknown) => readonly Heard[],
+  name?: string,
+): readonly Heard[] => {
+  if (body.byteLength === 0) return []
+  const json = jsonOf(body)
+  return json === undefined ? [{ points: [UNREADABLE], name }] : read(json)
+}
 
 /** Names and units of a form are those of its path, also where a client writes it as JSON. */
 const readAny = (request: DeviceRequest, readForm: (form: Form, now: number) => Heard): readonly Heard[] => {
-  const { query, body, now } = request
+  const { query, now } = request
   if (!isJson(request)) return [readForm(formOf(request), now)]
-  return readTraccar(jsonOf(body) ?? UNREADABLE, (form) => readForm({ ...query, ...form }, now))
+  const { name } = readForm(query, now)
+  return readJson(request, (json) => readTraccar(json, (form) => readForm({ ...query, ...form }, now)), name)
 }
 
 /** Clients of this form set their content type carelessly. */
