@@ -94,7 +94,7 @@ const assignRoute = (services: ResourceServices, writer: TaskWriter): Route =>
     path: '/tasks/assign',
     operationId: 'assignTasks',
     summary: 'Assign many tasks to the same users or team, or to nobody; one that is refused leaves the others',
-    description: 'Needs `dispatch/task` too. `changed` has the ids of all that are assigned so now.',
+    description: 'Needs `dispatch/task` too. `changed` has the ids of all that are assigned so now, each once.',
     tag: 'Tasks',
     access: { permission: 'edit/task' },
     body: assignBody(),
@@ -117,7 +117,8 @@ const assignRoute = (services: ResourceServices, writer: TaskWriter): Route =>
         })) as TaskRow
         return writer.move(origin, row._id, row.createdAt, move)
       })
-      return { body: { data: { changed: done.map(({ row }) => row._id), rejected } }, wrote }
+      const changed = new Set(done.map(({ row }) => row._id))
+      return { body: { data: { changed: [...changed], rejected } }, wrote }
     },
   })
 

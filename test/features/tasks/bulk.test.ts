@@ -58,7 +58,7 @@ test('many tasks are assigned at once, each by the rules of one', async (t) => {
   const assign = (body: object, by = owner) => by.call('POST', '/tasks/assign', body)
   const { status, body } = await assign({ taskIds, assigneeIds: [ada.id.toUpperCase()] })
   t.equal(status, 200)
-  t.same(body.data.changed, [one._id, two._id, one._id])
+  t.same(body.data.changed, [one._id, two._id], 'one that is named twice is listed once')
   t.match(body.data.rejected, [
     { index: 1, code: 'invalid', message: /hub/ },
     { index: 3, code: 'conflict' },
