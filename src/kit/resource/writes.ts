@@ -94,10 +94,16 @@ export const assertVersion = (expected: number | undefined, version: number): vo
   if (expected !== undefined && expected !== version) throw new Failure('stale_version', { extra: { version } })
 }
 
-/** The version that the client saw, from the body or from If-Match. @throws Failure invalid */
+/** The version that the client saw, from the body or from If-Match. @throws Failure invalid, also where they differ */
 export const versionOf = (request: Pick<RouteRequest, 'headers'>, body: JsonObject | undefined): number | undefined => {
-  if (typeof body?.version === 'number') return body.version
-  const header = request.headers.get('if-match')
+  const said = typeof body?.version === 'number' ? body.version : undefined
+  const matched = matchedVersion(request.headers.get('if-match'))
+  if (said !== undefined && matched !== undefined && said !== matched)
+    throw invalid('/version', `is ${said} and If-Match says ${matched}: send one of them, or the same`)
+  return said ?? matched
+}
+
+const matchedVersion = (header: string | undefined): number | undefined => {
   if (header === undefined || header.trim() === '*') return undefined
   const found = /^(?:W\/)?"?(\d{1,15})"?$/.exec(header.trim())
   if (found === null) throw invalid('/If-Match', 'must be a version, as the ETag of a read answers it')

@@ -112,10 +112,17 @@ test('create, read, replace, amend and delete', async (t) => {
     409,
   )
 
+  const headers = { 'If-Match': '"2"' }
+  t.match(
+    await call('PATCH', `/crate/${_id}`, { caller, body: { name: 'B', version: 1 }, headers }),
+    { status: 400, body: { message: '/version is 1 and If-Match says 2: send one of them, or the same' } },
+    'two versions',
+  )
+
   const amended = await call('PATCH', `/crate/${_id}`, {
     caller,
-    body: { lat: null, box: { wide: 3 } },
-    headers: { 'If-Match': '"2"' },
+    body: { lat: null, box: { wide: 3 }, version: 2 },
+    headers,
   })
   t.equal(amended.status, 200)
   t.notOk('lat' in amended.body.data)
