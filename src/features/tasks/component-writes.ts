@@ -3,6 +3,7 @@ import type { JsonObject } from '../../kernel/json.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { WriteOrigin } from '../../kit/resource/writes.ts'
 import { type DataTypeRow, DATA_TYPES } from '../data/views.ts'
+import { recordsAt } from './records-at.ts'
 import { flowAt, type FlowContent, type FlowRow } from '../flows/views.ts'
 import { fillComponents, fromRecord, missingComponents, sourceRecord } from './components.ts'
 import { latestOf, withFillingTimes } from './filled-at.ts'
@@ -36,7 +37,7 @@ export class ComponentWrites {
     const time = { now, ...(at !== undefined && { at }) }
     const sent = latestOf(next, components, time)
     const isService = caller === undefined
-    const { tables } = this.services
+    const tables = at === undefined ? this.services.tables : recordsAt(this.services, at)
     const { values, faults } = await fillComponents(tables, organizationId, flow, next.components, sent, isService)
     assertNoFaults(faults)
     return withFillingTimes(next, { ...next, components: values }, time, Object.keys(sent))
