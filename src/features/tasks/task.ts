@@ -1,5 +1,5 @@
 import type { Find } from '../../engines/table-store.ts'
-import type { Json, JsonObject } from '../../kernel/json.ts'
+import type { Json, JsonObject, JsonSchema } from '../../kernel/json.ts'
 import {
   anyObject,
   type Field,
@@ -88,14 +88,17 @@ const equal =
   (field: string) =>
   (value: unknown): NonNullable<Find['where']> => ({ [field]: value as string })
 
-/** A filter by a user: an id, or `me`. */
-export const byUser = (field: string, description: string): ListFilter => ({
-  schema: { anyOf: [id().schema, { const: 'me' }], 'x-commas': true, description },
+/** A filter by a user: an id, or `me`. `others` may be named as well. */
+export const byUser = (field: string, description: string, others: readonly JsonSchema[] = []): ListFilter => ({
+  schema: { anyOf: [id().schema, { const: 'me' }, ...others], 'x-commas': true, description },
   several: true,
   where: (values, { userId }) => ({
     [field]: (values as string[]).map((one) => (one === 'me' ? userId : one.toLowerCase())),
   }),
 })
+
+/** What the service makes by itself has the name of one of its parts for an id. */
+const SERVICE_PART: JsonSchema = { type: 'string', pattern: '^[a-z]+(-[a-z]+)+$', maxLength: 50 }
 
 const TIME = { type: 'string', maxLength: 40 }
 
@@ -206,7 +209,11 @@ export const task = defineResource({
     sorts: { 'window.from': 'windowFrom', 'window.to': 'windowTo' },
     filters: {
       assigneeId: byUser('assigneeIds', 'Tasks of this user; `me` means the caller.'),
-      createdBy: byUser('createdById', 'Tasks that this user, automation, schedule or service account made.'),
+      createdBy: byUser(
+        'createdById',
+        'Tasks that this user, service account, automation, schedule, import or part of the service (`make-samples`) made.',
+        [SERVICE_PART],
+      ),
       startedBy: byUser('startedBy', 'Tasks that this user started.'),
       finishedBy: byUser('finishedBy', 'Tasks that this user finished.'),
       dataId: {

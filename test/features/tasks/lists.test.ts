@@ -100,6 +100,9 @@ test('tasks are found by who made, started and finished them, and when', async (
   for (const [query, expected] of [
     ['createdBy=me', [1, 2, 3]],
     [`createdBy=${ada.id}`, []],
+    ['createdBy=make-samples', []],
+    ['createdBy=make-samples,me', [1, 2, 3]],
+    ['createdBy=nobody', '/createdBy'],
     [`startedBy=${ada.id}`, [1, 3]],
     [`startedBy=${ada.id},${bob.id}&finishedBy=null`, [3]],
     [`finishedBy=${ada.id.toUpperCase()}&finishedBy=${bob.id}`, [1, 2]],
