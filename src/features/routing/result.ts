@@ -79,6 +79,7 @@ export const routingResult = defineResource({
   },
   permissions: { view: 'view/routing', edit: 'edit/routing' },
   hubField: 'hubId',
+  deletion: { whenReferenced: 'takeOut' },
   table: { indexes: { equality: ['state', 'source', 'name', 'taskIds'], range: ['name'], text: ['name'] } },
   list: {
     filters: {

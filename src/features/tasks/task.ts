@@ -158,7 +158,7 @@ export const task = defineResource({
     finishedPlace: optional(place),
     dueAt: optional(time()),
     scheduleId: optional(id()),
-    routingResultId: optional(id()),
+    routingResultId: optional(reference('routingResults')),
   },
   guarded: {
     state: 'is changed by the operations assign, start, finish, cancel and reopen, such as POST /task/{id}/start',

@@ -38,15 +38,18 @@ export const assertExists = async <R extends Row>(
 
 const ofDeclarations = new WeakMap<ResourceDeclaration, readonly Reference[]>()
 
-/** The references of a resource, those in internal fields too. */
+/** The references of a resource, those in fields that the service alone writes too. */
 export const referencesOf = (declaration: ResourceDeclaration): readonly Reference[] => {
   const known = ofDeclarations.get(declaration)
   if (known !== undefined) return known
-  const references = Object.entries({ ...declaration.fields, ...declaration.internal }).flatMap(
-    ([field, { reference, optional, schema, namesWhile }]) =>
-      reference === undefined
-        ? []
-        : [{ field, target: reference, isOptional: optional === true || schema.type === 'array', namesWhile }],
+  const references = Object.entries({
+    ...declaration.fields,
+    ...declaration.readOnly,
+    ...declaration.internal,
+  }).flatMap(([field, { reference, optional, schema, namesWhile }]) =>
+    reference === undefined
+      ? []
+      : [{ field, target: reference, isOptional: optional === true || schema.type === 'array', namesWhile }],
   )
   ofDeclarations.set(declaration, references)
   return references
