@@ -73,7 +73,7 @@ export interface JobServices extends FeatureServices {
   reports<Part extends { close(): Promise<void> }>(part: Part, lags: () => Lag[]): { close(): Promise<void> }
 }
 
-export type LiveServices = Pick<FeatureServices, 'history' | 'clock' | 'checkpoints' | 'actions' | 'keyring'>
+export type LiveServices = Pick<FeatureServices, 'log' | 'history' | 'clock' | 'checkpoints' | 'actions' | 'keyring'>
 
 export interface ProcessServices {
   office: Office

@@ -3,8 +3,9 @@ import { RUNS_HISTORY } from '../../../projections/runs-history.ts'
 import { HistoryRows } from '../../engines/clickhouse-sql/rows.ts'
 import type { LiveServices } from '../../feature.ts'
 import { Failure } from '../../kernel/errors.ts'
-import type { Fact, RecordedEvent } from '../../kernel/event.ts'
+import { dataOf, type Fact, type RecordedEvent } from '../../kernel/event.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
+import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { foldStream } from '../../kit/commands/fold-stream.ts'
 import type { Follower } from '../../kit/consumers/follower.ts'
 import { UUID } from '../../kit/http/page-members.ts'
@@ -12,6 +13,7 @@ import { isBehind, partOf, type Reach } from '../../live/cursor.ts'
 import type { EventDocument, FeedHub, FeedOptions, LiveFeed, ReplayQuestion } from '../../live/feed.ts'
 import type { LiveEvent } from '../../live/live-event.ts'
 import { endOfNext, followLive, reachOf } from '../../live/log-feed.ts'
+import { TASK, TASK_STREAMS, type TaskValues } from '../tasks/views.ts'
 import { showAutomation } from './declaration.ts'
 import {
   AUTOMATION_DEACTIVATED,
@@ -74,6 +76,7 @@ export const automationFeed = (services: LiveServices): LiveFeed => {
       }
       return listed.getMany<RunRow>(AUTOMATION_RUNS.name, organizationId, runIds)
     },
+    task: taskIn(services.log),
     runShown: (row) => showRun(services.keyring, row),
     automationShown: (row) => showAutomation(services, row),
   }
@@ -88,6 +91,8 @@ export const automationFeed = (services: LiveServices): LiveFeed => {
 /** Sources of the rows that events name, and their answered form. */
 interface RunSources {
   runs: RunsAt
+  /** Undefined for one that is gone, and for other subjects. */
+  task(subject: Subject): Promise<TaskValues | undefined>
   runShown(row: RunRow): object
   automationShown(row: AutomationRow): object
 }
@@ -118,6 +123,7 @@ async function* replay(
   const index = automationIndex(options)
   let before = from.revision
   let read = 0
+  const task = onceEach(sources.task)
   for await (const { events, checkpoint } of options.log.follow(
     { prefixes: [AUTOMATION_STREAMS] },
     from.revision,
@@ -125,7 +131,7 @@ async function* replay(
     REPLAY_PAGE_EVENTS,
   )) {
     const isOwn = (one: string): boolean => one === organizationId
-    const paged = { ...sources, runs: await readAhead(sources.runs, organizationId, events) }
+    const paged = { ...sources, task, runs: await readAhead(sources.runs, organizationId, events) }
     for (const event of events) {
       for (const { told } of await automationEvents(options, paged, event, { index, before }, isOwn)) {
         if (!isBehind(told.reach, from) && isBehind(told.reach, to)) yield told
@@ -178,11 +184,11 @@ const automationEvents = async (
   at: { index: number; before: number },
   isChosen: (organizationId: string) => boolean,
 ): Promise<{ organizationId: string; told: LiveEvent }[]> => {
-  const liveEvent = (seen: number, shown: () => object, subject?: Subject): LiveEvent => {
+  const liveEvent = (seen: number, shown: () => object, sight: ReturnType<typeof sightOfRun> = {}): LiveEvent => {
     let text: string | undefined
     return {
       channel: 'automation',
-      ...(subject !== undefined && sightOfRun(subject)),
+      ...sight,
       partition: at.index,
       reach: { revision: at.before, seen },
       text: () => (text ??= JSON.stringify(shown())),
@@ -200,10 +206,34 @@ const automationEvents = async (
     fact.type === RUNS_OWED
       ? owedRuns(fact.data as RunsOwed, event.stream, isChosen)
       : await changedRuns(sources, fact, event, isChosen)
-  return runs.map(({ row, ordinal }) => ({
-    organizationId: row.organizationId,
-    told: liveEvent(ordinal, () => sources.runShown(row), row.trigger.subject),
-  }))
+  return Promise.all(
+    runs.map(async ({ row, ordinal }) => {
+      const { subject } = row.trigger
+      const sight = sightOfRun(subject, await sources.task(subject))
+      return { organizationId: row.organizationId, told: liveEvent(ordinal, () => sources.runShown(row), sight) }
+    }),
+  )
+}
+
+/** The task that a run is about, as it is now: the tables may lack one that was just made. */
+const taskIn =
+  (log: LiveServices['log']): RunSources['task'] =>
+  async ({ type, id }) => {
+    const [last] = type === 'task' ? await log.read(TASK_STREAMS + id, 'end', 1, 'backwards') : []
+    if (last?.type !== TASK.created && last?.type !== TASK.changed) return undefined
+    return dataOf<ResourceData>(last).values as unknown as TaskValues
+  }
+
+/** The same, each task read once. */
+const onceEach = (task: RunSources['task']): RunSources['task'] => {
+  const known = new Map<string, ReturnType<typeof task>>()
+  return (subject) => {
+    // Records of several kinds may share an id.
+    const key = `${subject.type} ${subject.id}`
+    const found = known.get(key) ?? task(subject)
+    known.set(key, found)
+    return found
+  }
 }
 
 /** A run as of an event. */
