@@ -45,3 +45,17 @@ test('a role whose users an automation tells is not deleted, or gives way to ano
   await until('both to tell', async () => (await send('GET', '/automation-log?status=succeeded')).length === 2)
   await until('what they told', async () => (await send('GET', '/notifications', undefined, told)).length > 0)
 })
+
+test('a role is not deleted while an automation tells its users and an address', async (t) => {
+  const service = await startService(folderOf(t))
+  t.teardown(() => service.kill())
+  const { token } = await signUp(service)
+  const make = async (path: string, body: Json): Promise<Json> =>
+    (await ask(service, 'POST', path, { token, body })).data
+  const { _id: roleId } = await make('/role', { name: 'Told', permissions: ['view/task'] })
+  const automationDetails = { channel: 'email', to: ['office@example.com', { roleId }], text: 'Told' }
+  const told = { name: 'Tell', event: 'onTaskCreated', automationType: 'notification', automationDetails }
+  const { _id } = await make('/automation', told)
+  const refused = await call(service, 'DELETE', `/role/${roleId}`, { token })
+  t.match([refused.status, refused.json.errors?.[0].path], [409, `/automation/${_id}`])
+})

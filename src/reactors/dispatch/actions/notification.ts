@@ -51,11 +51,14 @@ const linkedOrEnd = async (services: NotificationServices, work: Work): Promise<
   return outcome.kind === 'done' ? said : outcome
 }
 
-/** Named users and roles; without them nobody may be left: an address always exists, the target of a ref is unknown. */
+/**
+ * Named roles, which cannot be deleted meanwhile, and users, without whom nobody is left; none beside an address, which
+ * always exists, or a ref, whose target is unknown.
+ */
 const namesIn = (recipients: readonly Recipient[]): { users: string[]; roles: string[] } => {
   const users = recipients.filter((one): one is string => typeof one === 'string' && isId(one))
   const roles = recipients.flatMap((one) => (typeof one !== 'string' && 'roleId' in one ? [one.roleId] : []))
-  return users.length + roles.length === recipients.length ? { users, roles } : { users: [], roles: [] }
+  return { users: users.length + roles.length === recipients.length ? users : [], roles }
 }
 
 /** Several are notified at once, as a mail may take seconds. */
