@@ -1,3 +1,5 @@
+import { takeOutOfAutomations } from '../../features/automations/taken-out.ts'
+import { USERS_TABLE } from '../../features/identity/views.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { eventTypes, idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
 import { idSource } from '../../kit/commands/ids.ts'
@@ -11,6 +13,7 @@ import { LATE_WRITES_MS } from '../../kit/resource/writes.ts'
 export const TAKE_OUT = 'take-out-references'
 
 const SETTLE_MS = 5_000
+const NAMED_BY_AUTOMATIONS = [USERS_TABLE, 'teams']
 
 export interface TakeOutServices extends ResourceServices, Omit<FollowerServices, 'log'> {
   resources: ResourceSet
@@ -70,5 +73,8 @@ const takeOut = async (services: TakeOutServices, { event, declaration }: Deleti
   const now = clock.now()
   const metadata = { organizationId, actor: `reactor:${TAKE_OUT}`, $causationId: event.id }
   const origin = { organizationId, now, ids: idSource(now), metadata }
-  await resources.redirect(services, origin, declaration.plural, idOfStream(event.stream), undefined)
+  const id = idOfStream(event.stream)
+  await resources.redirect(services, origin, declaration.plural, id, undefined)
+  // Automations name them in their details, where no reference finds them.
+  if (NAMED_BY_AUTOMATIONS.includes(declaration.plural)) await takeOutOfAutomations(services, origin, id)
 }
