@@ -1,4 +1,5 @@
-import { codeAt, enrol } from '../support/second-factor.ts'
+import { codeAt } from '../support/code-at.ts'
+import { enrol } from '../support/second-factor.ts'
 import { PASSWORD } from '../support/open-identity.ts'
 import { until } from '../support/service.ts'
 import { office, type Request, type Walk } from './walks.ts'

@@ -14,7 +14,7 @@ import { addressOf } from '../support/each-route.ts'
 import { operationsOf } from '../support/open-api.ts'
 import { formOf } from '../support/pictures.ts'
 import { mailsIn, tokenIn } from '../support/read-mail.ts'
-import { codeAt } from '../support/second-factor.ts'
+import { codeAt } from '../support/code-at.ts'
 import { ask, call, type Service, signUp, startService, until } from '../support/service.ts'
 
 const PASSWORD = 'Another-horse-8-battery'

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
 import { mailsIn } from '../support/read-mail.ts'
-import { codeAt } from '../support/second-factor.ts'
+import { codeAt } from '../support/code-at.ts'
 import { call, signUp, startService, until } from '../support/service.ts'
 
 const run = promisify(execFile)

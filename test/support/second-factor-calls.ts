@@ -1,4 +1,4 @@
-import { codeAt } from './second-factor.ts'
+import { codeAt } from './code-at.ts'
 import { type Answer, ask, call, type Json, type Service, signUp } from './service.ts'
 
 const PASSWORD = 'Correct-horse-9-battery'

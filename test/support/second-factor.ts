@@ -1,10 +1,7 @@
-import { generateSync } from 'otplib'
+import { codeAt } from './code-at.ts'
 import { type openIdentity, PASSWORD, type Session } from './open-identity.ts'
 
 type World = Awaited<ReturnType<typeof openIdentity>>
-
-/** What an app shows at a time, ms since the epoch. */
-export const codeAt = (secret: string, now: number): string => generateSync({ secret, epoch: Math.floor(now / 1000) })
 
 /** Sets up a second factor, and lets its step of time pass. */
 export const enrol = async (

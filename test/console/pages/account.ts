@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { axe } from '../../support/axe.ts'
 import { skip } from '../../support/browser.ts'
 import { namesListed, openConsole, openConsoleWorld, signIn } from '../../support/console.ts'
-import { codeAt } from '../../support/second-factor.ts'
+import { codeAt } from '../../support/code-at.ts'
 import { ask, call, samplesMade, until } from '../../support/service.ts'
 
 const NEW_PASSWORD = 'Another-horse-8-battery'

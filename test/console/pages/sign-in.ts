@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { openKeyring } from '../../../src/kit/keys/keyring-file.ts'
 import { skip } from '../../support/browser.ts'
 import { openConsole, sharedService } from '../../support/console.ts'
-import { codeAt } from '../../support/second-factor.ts'
+import { codeAt } from '../../support/code-at.ts'
 import { ask, signUp, until } from '../../support/service.ts'
 
 const PASSWORD = 'Another-horse-8-battery'

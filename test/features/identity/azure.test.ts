@@ -2,7 +2,8 @@ import { test } from 'tap'
 import { azureIssuer } from '../../../src/features/identity/sign-in/azure-provider.ts'
 import { ADA, CALLBACK, openAzure, TENANT, withLiar, withProvider } from '../../support/azure-world.ts'
 import { CLIENT, follow, type Lie, openLiar } from '../../support/oidc.ts'
-import { codeAt, enrol } from '../../support/second-factor.ts'
+import { codeAt } from '../../support/code-at.ts'
+import { enrol } from '../../support/second-factor.ts'
 
 test('a user of the organization signs in with their tenant, by a code that serves once and for a minute', async (t) => {
   const { begin, signInAs, exchange, user, clock, session, back } = await withProvider(t)

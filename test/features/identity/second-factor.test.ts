@@ -2,7 +2,8 @@ import { test, type Test } from 'tap'
 import type { CallOptions } from '../../support/call-route.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { issuedToken, openIdentity, PASSWORD, type Session } from '../../support/open-identity.ts'
-import { codeAt, enrol } from '../../support/second-factor.ts'
+import { codeAt } from '../../support/code-at.ts'
+import { enrol } from '../../support/second-factor.ts'
 import { until } from '../../support/service.ts'
 
 const DAY_MS = 86_400_000
