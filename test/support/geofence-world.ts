@@ -1,17 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { directory } from '../../projections/directory.ts'
+import { automationResource } from '../../src/features/automations/declaration.ts'
 import { AUTOMATIONS } from '../../src/features/automations/views.ts'
+import { dataType } from '../../src/features/data/data-type.ts'
+import { flow } from '../../src/features/flows/flow.ts'
 import { geofenceRoutes } from '../../src/features/geofences/api.ts'
 import { geofence } from '../../src/features/geofences/declaration.ts'
 import { geofenceGroup } from '../../src/features/geofences/group.ts'
 import { ShapeChecker } from '../../src/features/geofences/shape-checker.ts'
+import { hub } from '../../src/features/hubs/hub.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { announceFences } from '../../src/reactors/announce/fences.ts'
 import { routeCaller } from './call-route.ts'
 import { openServices, startProjections } from './open-services.ts'
 import { folderOf } from './folder-of.ts'
+
+/** Geofences, with what names their groups and all that it names. */
+const RESOURCES = [geofenceGroup, geofence, automationResource, flow, hub, dataType]
 
 export const ownerOf = (organizationId: string): UserCaller => ({
   kind: 'user',
@@ -31,7 +38,7 @@ export const ownerOf = (organizationId: string): UserCaller => ({
 
 /** The routes of geofences over the embedded engines, as a client meets them. */
 export const openGeofences = async (t: Test, { partitions = 2 } = {}) => {
-  const services = await openServices(folderOf(t), systemClock)
+  const services = await openServices(folderOf(t), systemClock, RESOURCES)
   await services.tables.declare(AUTOMATIONS)
   const shapes = new ShapeChecker(systemClock)
   const announcer = await announceFences({ ...services, partitions }, { tripStopMs: 300_000, rollout: '*' })

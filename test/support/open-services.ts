@@ -19,7 +19,6 @@ import { rebuildProjection, type RebuildReport } from '../../src/kit/consumers/r
 import { RunningProjection } from '../../src/kit/consumers/run-projection.ts'
 import type { ResourceDeclaration } from '../../src/kit/resource/declaration.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
-import { resources } from '../../src/product-parts.ts'
 import { FakeClock } from './fake-clock.ts'
 
 export interface TestServices {
@@ -34,9 +33,16 @@ export interface TestServices {
   lines: { level: string; msg: string; fields?: object }[]
   /** Started by tests that need it: see `processesOf`. */
   processes: ProcessRunner
-  /** Those of the product, unless the test has some of its own. */
+  /** Those that the test gives. */
   resources: ResourceSet
 }
+
+/** Where a test gives none, what asks for one fails: no reference goes unchecked, and the product need not be loaded. */
+const NONE_GIVEN = new Proxy({} as ResourceSet, {
+  get: (_, name) => {
+    throw new Error(`openServices was given no resources, and was asked for their ${String(name)}`)
+  },
+})
 
 /** The embedded engines in a folder, with a clock that the test holds. */
 export const openServices = async <C extends Clock = FakeClock>(
@@ -67,7 +73,7 @@ export const openServices = async <C extends Clock = FakeClock>(
     keyring,
     logger,
     lines,
-    resources: own === undefined ? resources : new ResourceSet(own),
+    resources: own === undefined ? NONE_GIVEN : new ResourceSet(own),
     close,
   }
 }

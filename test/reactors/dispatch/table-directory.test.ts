@@ -8,6 +8,7 @@ import { ACCESS_SERVICES } from '../../../src/features/service-accounts/views.ts
 import { TRACKERS_TABLE } from '../../../src/features/trackers/views.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
+import { resources } from '../../../src/product-parts.ts'
 import { TableDirectory } from '../../../src/reactors/dispatch/directory.ts'
 import { openServices } from '../../support/open-services.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -101,7 +102,7 @@ test('what events refer to is read from tables, and what is gone from its stream
   await put(GEOFENCE_DETAILS.name, 'g1', { geometry: { type: 'Polygon' }, attributes: { dock: 7 } })
   const geofence = await directory.geofence(ORG, 'g1')
   t.match(geofence, { _id: 'g1', name: 'Yard', attributes: { dock: 7 } })
-  const { properties } = eventDataSchema(services.resources, 'onGeofenceEntry') as {
+  const { properties } = eventDataSchema(resources, 'onGeofenceEntry') as {
     properties: { [name: string]: object }
   }
   for (const [name, data] of Object.entries({

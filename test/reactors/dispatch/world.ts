@@ -11,8 +11,19 @@ import { HistoryRows } from '../../../src/engines/clickhouse-sql/rows.ts'
 import { AUTOMATION_CREATED, runsStream } from '../../../src/features/automations/events.ts'
 import { undiciCaller, type UndiciCallerOptions } from '../../../src/engines/undici/undici-caller.ts'
 import { automationRoutes } from '../../../src/features/automations/api.ts'
+import { automationResource } from '../../../src/features/automations/declaration.ts'
 import { AUTOMATION_RUNS, type RunRow } from '../../../src/features/automations/views.ts'
 import { automationRunRoutes } from '../../../src/features/automations/runs-api.ts'
+import { dataType } from '../../../src/features/data/data-type.ts'
+import { flow } from '../../../src/features/flows/flow.ts'
+import { geofence } from '../../../src/features/geofences/declaration.ts'
+import { geofenceGroup } from '../../../src/features/geofences/group.ts'
+import { hub } from '../../../src/features/hubs/hub.ts'
+import { role } from '../../../src/features/identity/users/role.ts'
+import { user } from '../../../src/features/identity/users/user.ts'
+import { team } from '../../../src/features/teams/team.ts'
+import { tracker } from '../../../src/features/trackers/declaration.ts'
+import { vehicle } from '../../../src/features/vehicles/vehicle.ts'
 import { DECIDED, transitionStream, type Decided, type Decision } from '../../../src/features/transitions/events.ts'
 import type { UserCaller } from '../../../src/kernel/caller.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
@@ -186,6 +197,9 @@ export interface WorldOptions {
   known?: KnownThings
 }
 
+/** Automations, what their events show, and all that either names. */
+const RESOURCES = [automationResource, geofenceGroup, geofence, tracker, user, role, team, vehicle, flow, hub, dataType]
+
 /** More than any test lets pass. */
 const STEPS_MAX = 20_000
 
@@ -194,7 +208,7 @@ export const SCHEDULE_MS = [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36
 /** The dispatcher on real engines, from transitions to receivers; what feeds it is appended by the test. */
 export const openWorld = async (t: Test, options: WorldOptions = {}) => {
   const folder = options.folder ?? folderOf(t)
-  const services = await openServices(folder, (options.clock ?? new FakeClock()) as FakeClock)
+  const services = await openServices(folder, (options.clock ?? new FakeClock()) as FakeClock, RESOURCES)
   const { log, tables, clock, keyring } = services
   const { runner, settle } = await startProjections(services, [automations])
   const history = await openChdbHistoryStore({ path: join(folder, 'history'), scratchPath: join(folder, 'scratch') })

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
+import { hub } from '../../../src/features/hubs/hub.ts'
 import { routingResult } from '../../../src/features/routing/result.ts'
 import { RoutingWriter } from '../../../src/features/routing/routing-writer.ts'
 import { ROUTING_RESULT, ROUTING_RESULT_STREAMS } from '../../../src/features/routing/views.ts'
@@ -9,6 +10,7 @@ import { encodeJson } from '../../../src/kernel/event.ts'
 import type { JsonObject } from '../../../src/kernel/json.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
 import { completeResults } from '../../../src/reactors/routing/complete-results.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
 import { until } from '../../support/service.ts'
@@ -17,7 +19,7 @@ const AT = '2026-01-01T00:00:00.000Z'
 const HUB = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
 
 test('a plan is completed whose last task ended while it was being dispatched, and no other is', async (t) => {
-  const services = await openServices(folderOf(t))
+  const services = await openServices(folderOf(t), new FakeClock(), [routingResult, hub])
   const { runner, settle } = await startProjections(services, [directory([routingResult.rows, task.rows])])
   t.teardown(() => services.close())
   t.teardown(() => runner.close())
