@@ -7,6 +7,7 @@ import { changedValues, valuesCheck } from '../../kit/resource/values-check.ts'
 import type { ResourceWriter } from '../../kit/resource/write.ts'
 import type { Change, Deletion, ResourceWrites, WriteOrigin, Written } from '../../kit/resource/writes.ts'
 import { assertMapping } from './asked-names.ts'
+import { withCurrentNames } from './current-names.ts'
 import type { ExportQuestion } from './events.ts'
 import { exportConfig } from './export-config.ts'
 import { type ExportSources, openExport } from './question.ts'
@@ -34,8 +35,11 @@ export class ConfigWrites implements ResourceWrites {
 
   change(origin: WriteOrigin, change: Change): Promise<Written> {
     const { declaration } = exportConfig
-    const next = async (before: JsonObject): Promise<JsonObject> => {
-      const after = changedValues(declaration, valuesCheck(declaration), before, change)
+    const current = (values: JsonObject) => withCurrentNames(this.sources.tables, origin.organizationId, values)
+    const next = async (kept: JsonObject): Promise<JsonObject> => {
+      const before = await current(kept)
+      // A body may have been read before a field was renamed.
+      const after = await current(changedValues(declaration, valuesCheck(declaration), before, change))
       // A field removed since does not prevent renaming the config.
       if (!isDeepStrictEqual(pick(after, ASKED), pick(before, ASKED))) await this.assertAskable(origin, after)
       return after

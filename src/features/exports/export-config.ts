@@ -19,6 +19,7 @@ import { defineResource } from '../../kit/resource/resource.ts'
 import { DATA_TYPES } from '../data/views.ts'
 import { repeat } from '../../kit/recurrence/repeat.ts'
 import { EXPORT_FORMATS, type ExportKind } from './events.ts'
+import { withCurrentNames } from './current-names.ts'
 import { assertMayExport } from './question.ts'
 import { keptSchedule, waitingExports } from './export-schedule.ts'
 
@@ -67,6 +68,8 @@ export const exportConfig = defineResource(
         emails: ['ada@example.com'],
       },
     },
+    present: (rows, { services: { tables }, caller }) =>
+      Promise.all(rows.map((row) => withCurrentNames(tables, caller.organizationId, row))),
     rules: {
       keep: async (write) => keptSchedule(write),
       checks: async ({ caller, values }) => {

@@ -6,6 +6,7 @@ import type { Row } from '../../kernel/table.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { bothFilters } from './both-filters.ts'
 import { type ExportShape, exportShape } from './columns.ts'
+import { withCurrentNames } from './current-names.ts'
 import type { ExportFormat, ExportKind, ExportQuestion } from './events.ts'
 import type { ExportWalk, ListWalker } from './walk.ts'
 
@@ -41,10 +42,11 @@ export const questionOf = async (
   body: ExportBody,
 ): Promise<ExportQuestion> => {
   const exportConfigId = body.exportConfigId?.toLowerCase()
-  const config =
+  const kept =
     exportConfigId === undefined
       ? undefined
       : await assertExists<ConfigRow>(tables, 'exportConfigs', organizationId, exportConfigId, '/exportConfigId')
+  const config = kept && (await withCurrentNames(tables, organizationId, kept))
   if (config !== undefined && config.target !== kind)
     throw invalid('/exportConfigId', `names a config for ${config.target === 'data' ? 'data' : 'tasks'}`)
   const dataTypeId = body.dataTypeId?.toLowerCase() ?? config?.dataTypeId

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FileStore } from '../../engines/file-store.ts'
 import type { ExportRequested } from '../../features/exports/events.ts'
+import { withCurrentNames } from '../../features/exports/current-names.ts'
 import { assertMayExport, type ExportSources, openExport } from '../../features/exports/question.ts'
 import { EXPORT, exportKey, type ExportRow } from '../../features/exports/views.ts'
 import { writtenRows } from '../../features/exports/write-rows.ts'
@@ -37,10 +38,11 @@ const writeFile = async (
   services: ExportRunServices,
   { id, attempt, asked, signal, progress }: JobRun<ExportRequested>,
 ): Promise<{ processed: number; result: { rows: number; size: number } }> => {
-  const { files, clock, quotas } = services
+  const { tables, files, clock, quotas } = services
   const { organizationId, format, timeZone } = asked
   const caller = await requesterOf(services, asked)
-  const { shape, walk } = await openExport(services, caller, asked, clock.now(), signal)
+  const question = await withCurrentNames(tables, organizationId, asked)
+  const { shape, walk } = await openExport(services, caller, question, clock.now(), signal)
   let rows = 0
   const counted = async function* (pages: AsyncIterable<Row[]>) {
     for await (const page of pages) {
