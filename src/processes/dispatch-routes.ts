@@ -1,5 +1,6 @@
 import { DISPATCH_ROUTES, type DispatchData } from '../features/routing/processes.ts'
 import { RoutingWriter } from '../features/routing/routing-writer.ts'
+import type { RouteValues } from '../features/routing/views.ts'
 import { TaskWriter } from '../features/tasks/task-writer.ts'
 import { Failure } from '../kernel/errors.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
@@ -27,7 +28,7 @@ export const dispatchRoutes = (services: ResourceServices): Process<DispatchData
             ? {
                 state: 'dispatched',
                 dispatchedAt: formatTime(origin.now),
-                routes: before.routes.map((route, i) => ({ ...route, userId: routes[i].userId })),
+                routes: before.routes.map((route, i) => ({ ...route, ...userOf(route, i, routes) })),
               }
             : {},
         )
@@ -35,6 +36,12 @@ export const dispatchRoutes = (services: ResourceServices): Process<DispatchData
       },
     },
   ])
+}
+
+/** A plan that changed at the very moment of its dispatch may have a route that was not dispatched. */
+const userOf = ({ vehicleId }: RouteValues, at: number, routes: DispatchData['routes']): { userId?: string } => {
+  const route = routes.find((one, i) => (one.vehicleId === undefined ? i === at : one.vehicleId === vehicleId))
+  return route === undefined ? {} : { userId: route.userId }
 }
 
 const assignAll = async (

@@ -27,7 +27,7 @@ export const dispatchOf = async (
   )
   const errors: FieldError[] = []
   const dispatched: DispatchData['routes'] = []
-  for (const [i, { visits }] of routes.entries()) {
+  for (const [i, { vehicleId, visits }] of routes.entries()) {
     const fault = await userFault(tables, organizationId, hubId, vehicles[i])
     if (fault !== undefined) errors.push({ path: `/routes/${i}`, message: fault })
     const tasks = await rowsOf<TaskRow>(
@@ -40,7 +40,7 @@ export const dispatchOf = async (
     if (moved >= 0)
       errors.push({ path: `/routes/${i}/visits/${moved}`, message: 'is a task that moved to another hub' })
     const taskIds = visits.flatMap(({ taskId }, j) => (tasks[j] === undefined || isOver(tasks[j]) ? [] : [taskId]))
-    dispatched.push({ userId: String(vehicles[i]?.userId), taskIds })
+    dispatched.push({ vehicleId, userId: String(vehicles[i]?.userId), taskIds })
   }
   if (errors.length > 0)
     throw new Failure('conflict', {

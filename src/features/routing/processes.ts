@@ -2,8 +2,8 @@ import type { ProcessKey } from '../../kit/commands/process.ts'
 
 export interface DispatchData {
   routingResultId: string
-  /** By route: the user of its vehicle, and their tasks. */
-  routes: { userId: string; taskIds: string[] }[]
+  /** By route: its vehicle (absent in those begun by earlier versions), the user of it, and their tasks. */
+  routes: { vehicleId?: string; userId: string; taskIds: string[] }[]
 }
 
 /** Process of a routing result: its tasks are assigned, then it is dispatched. */

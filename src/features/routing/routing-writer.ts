@@ -48,8 +48,12 @@ export class RoutingWriter implements ResourceWrites {
     })
   }
 
-  /** Routes change only while planned. `made` is `known` of `create`. @throws Failure as `create`, stale_version */
-  change(origin: WriteOrigin, change: Change, made: ReadonlySet<string> = new Set()): Promise<Written> {
+  /**
+   * Routes change only while planned, and not while they are being dispatched. `made` is `known` of `create`.
+   * @throws Failure as `create`, stale_version
+   */
+  async change(origin: WriteOrigin, change: Change, made: ReadonlySet<string> = new Set()): Promise<Written> {
+    await this.services.processes.settle(change.id)
     const next = async (before: JsonObject): Promise<JsonObject> => {
       if (change.body.source !== undefined && change.body.source !== before.source)
         throw invalid('/source', 'cannot be changed')
@@ -68,7 +72,8 @@ export class RoutingWriter implements ResourceWrites {
     return this.writer.update(origin, change.id, next, change.expectedVersion)
   }
 
-  delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
+  async delete(origin: WriteOrigin, deletion: Deletion): Promise<Written> {
+    await this.services.processes.settle(deletion.id)
     return this.writer.delete(origin, deletion)
   }
 
