@@ -3,6 +3,7 @@ import type { Feature } from '../../feature.ts'
 import { JobPlaces } from '../../kit/jobs/asking.ts'
 import { dispatchRoutes } from '../../processes/dispatch-routes.ts'
 import { COMPLETE_ROUTES, completeResults } from '../../reactors/routing/complete-results.ts'
+import { LEAVE_ROUTES, leaveRoutes } from '../../reactors/routing/leave-routes.ts'
 import { planWork } from '../../reactors/routing/plan-routes.ts'
 import { withActualVisits } from './actual-visits.ts'
 import { routingRoutes } from './api.ts'
@@ -23,7 +24,10 @@ export const routing: Feature = {
       },
     }),
   works: (services) => [planWork(services)],
-  jobs: ({ follows, ...services }) => [follows(COMPLETE_ROUTES, (isOurs) => completeResults({ ...services, isOurs }))],
+  jobs: ({ follows, ...services }) => [
+    follows(COMPLETE_ROUTES, (isOurs) => completeResults({ ...services, isOurs })),
+    follows(LEAVE_ROUTES, (isOurs) => leaveRoutes({ ...services, isOurs })),
+  ],
   processes: ({ services }) => [dispatchRoutes(services)],
   jobViews: [ROUTING_VIEW],
   keptJobs: [{ kind: ROUTING, table: ROUTINGS }],

@@ -1,5 +1,6 @@
 import type { TravelTimes } from '../../engines/travel-times.ts'
 import type { RoutingRequested } from '../../features/routing/events.ts'
+import { withoutVehicles } from '../../features/routing/leaving.ts'
 import { planInThread } from '../../features/routing/plan-thread.ts'
 import { prepare, type Prepared, type TaskToPlan, type VehicleToPlan } from '../../features/routing/problem.ts'
 import { RoutingWriter } from '../../features/routing/routing-writer.ts'
@@ -77,12 +78,23 @@ const planned = async (
       progress: (used) => void progress(Math.floor(used * 100)).catch(() => undefined),
     },
   )
-  const result = plannedOf(plan, prepared, asked.startAt)
+  const made = plannedOf(plan, prepared, asked.startAt)
+  const result = { ...made, ...withoutVehicles(made, await goneOf(services, asked)) }
   await writer.update(originOf(asked, id, services.clock.now()), id, ({ state }) =>
     state === 'planning' ? result : {},
   )
   const { routes, unassigned } = result
   return { processed: 100, result: { routes: routes.length, unassigned: unassigned.length, steps: plan.steps } }
+}
+
+/** Vehicles that were deleted while the routes were planned. */
+const goneOf = async (
+  { tables }: PlanServices,
+  { organizationId, vehicleIds }: RoutingRequested,
+): Promise<(vehicleId: string) => boolean> => {
+  const rows = await rowsOf(tables, VEHICLES_TABLE, organizationId, vehicleIds)
+  const gone = new Set(vehicleIds.filter((_, i) => rows[i] === undefined))
+  return (vehicleId) => gone.has(vehicleId)
 }
 
 interface Ends {
