@@ -226,24 +226,19 @@ class ToldSubscription extends Readable {
   }
 
   bring(position: number): void {
-    this.push(resolvedAt(position))
+    this.push(recordedAt(position))
   }
 
   async unsubscribe(): Promise<void> {}
 }
 
-const resolvedAt = (position: number) => ({
-  event: {
-    id: String(position),
-    type: 'thingDone.v1',
-    streamId: 'a-1',
-    revision: BigInt(position),
-    position: { commit: BigInt(position) },
-    isJson: false,
-    data: Buffer.alloc(0),
-    metadata: {},
-    created: new Date(0),
-  },
+const recordedAt = (position: number): RecordedEvent => ({
+  ...newEvent(),
+  id: String(position),
+  stream: 'a-1',
+  revision: position,
+  position,
+  loggedAt: 0,
 })
 
 /** Follows over such a subscription. `hint` tells how far it has come, as the server does between events. */
@@ -286,7 +281,7 @@ test('a checkpoint never passes events that come while the event in front is loo
   subscription.bring(100)
   hint(5_000)
   hint(10_000)
-  found.push(resolvedAt(50))
+  found.push(recordedAt(50))
   found.push(null)
   t.match(await next, { value: { events: [], checkpoint: 50 } })
   t.match(await batches.next(), { value: { events: [{ position: 100 }], checkpoint: 100 } })
@@ -295,7 +290,7 @@ test('a checkpoint never passes events that come while the event in front is loo
 })
 
 test('an event that was found in front and comes once more takes no others with it', async (t) => {
-  const { subscription, batches, hint } = toldFollowing(50, () => Readable.from([resolvedAt(100)]), 1)
+  const { subscription, batches, hint } = toldFollowing(50, () => Readable.from([recordedAt(100)]), 1)
   const next = batches.next()
   subscription.emit('confirmation')
   subscription.emit('caughtUp')

@@ -1,14 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  BACKWARDS,
-  END,
-  FORWARDS,
-  type ReadStreamOptions,
-  type ResolvedEvent,
-  StreamNotFoundError,
-} from '@eventstore/db-client'
+import { BACKWARDS, END, FORWARDS, type ReadStreamOptions } from '@eventstore/db-client'
 import { Failure } from '../../kernel/errors.ts'
-import type { NewEvent } from '../../kernel/event.ts'
+import type { NewEvent, RecordedEvent } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { ExpectedRevision } from '../event-log.ts'
 import { type AppendBatches, type Outcome, Refused } from './append-batches.ts'
@@ -95,10 +88,9 @@ export class AppendsInOrder {
     const known = this.heads.fresh(stream)
     if (known !== undefined) return known
     const [last] = await this.read(stream, { direction: BACKWARDS, fromRevision: END, maxCount: 1 })
-    if (last?.event === undefined) return -1
-    const revision = Number(last.event.revision)
-    if (last.event.type !== ERASED) this.heads.set(stream, revision)
-    return revision
+    if (last === undefined) return -1
+    if (last.type !== ERASED) this.heads.set(stream, last.revision)
+    return last.revision
   }
 
   /** Outcome of an append that stands above that revision, if it does. On timeout a repeat continues from here. */
@@ -107,23 +99,17 @@ export class AppendsInOrder {
       if (performance.now() >= untilMs) throw logDown()
       const fromRevision = BigInt(from)
       const found = await this.read(stream, { direction: FORWARDS, fromRevision, maxCount: SEARCHED_EVENTS })
-      const event = found.find((resolved) => resolved.event?.id === lastId)?.event
-      if (event !== undefined)
-        return { revision: Number(event.revision), position: event.position && Number(event.position.commit) }
+      const event = found.find(({ id }) => id === lastId)
+      if (event !== undefined) return event
       if (found.length < SEARCHED_EVENTS) return undefined
-      from = Number(found.at(-1)?.event?.revision) + 1
+      from = found[found.length - 1].revision + 1
     }
   }
 
-  private async read(stream: string, asked: ReadStreamOptions): Promise<ResolvedEvent[]> {
+  private async read(stream: string, asked: ReadStreamOptions): Promise<RecordedEvent[]> {
     const { client, credentials, deadlineMs } = this.connection
     await this.connection.connected(deadlineMs)
-    return readToEnd(client.readStream(stream, { ...asked, credentials, requiresLeader: true }), deadlineMs).catch(
-      (error) => {
-        if (error instanceof StreamNotFoundError) return []
-        throw error
-      },
-    )
+    return readToEnd(client.readStream(stream, { ...asked, credentials, requiresLeader: true }), deadlineMs)
   }
 
   private async untilKnown(

@@ -6,8 +6,6 @@ import {
   END,
   FORWARDS,
   NotLeaderError,
-  type ResolvedEvent,
-  StreamNotFoundError,
   UnavailableError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client'
@@ -29,7 +27,7 @@ import { AppendBatches, Refused } from './append-batches.ts'
 import { AppendsInOrder, KnownHeads } from './appends-in-order.ts'
 import { connect, type Connection, isUnanswered, logDown, within } from './connection.ts'
 import { examineServer } from './examine.ts'
-import { ERASED, fromResolved } from './events.ts'
+import { ERASED, isOurs } from './events.ts'
 import { followPrefixes, followStream, resumed } from './follow.ts'
 import { readToEnd } from './read.ts'
 import { Scavenges } from './scavenge.ts'
@@ -116,7 +114,7 @@ class EventstoredbLog implements EventLog {
   /** A server answers an append to an erased stream moments before it shows the stream again. */
   private async untilShown(stream: string): Promise<void> {
     for (const waitMs of SHOWN_MS) {
-      if ((await this.resolved(stream, 'end', 1, 'backwards')).length > 0) return
+      if ((await this.stored(stream, 'end', 1, 'backwards')).length > 0) return
       await pause(waitMs, undefined, { signal: this.closed.signal }).catch(() => undefined)
     }
   }
@@ -135,8 +133,7 @@ class EventstoredbLog implements EventLog {
     limit: number,
     direction: 'forwards' | 'backwards' = 'forwards',
   ): Promise<RecordedEvent[]> {
-    const found = await this.resolved(stream, from, limit, direction)
-    return found.flatMap((resolved) => fromResolved(resolved) ?? [])
+    return (await this.stored(stream, from, limit, direction)).filter(isOurs)
   }
 
   async *follow(
@@ -175,7 +172,7 @@ class EventstoredbLog implements EventLog {
         requiresLeader: true,
       })
       const [last] = await readToEnd(found, deadlineMs)
-      return Number(last?.event?.position?.commit ?? -1)
+      return last?.position ?? -1
     })
   }
 
@@ -185,25 +182,25 @@ class EventstoredbLog implements EventLog {
     if (before <= 0) return
     const [first] = await this.read(stream, 0, 1)
     // The client's `metastreamRevision` is a position of the log: with it only the first write would succeed.
-    const [last] = await this.resolved(`$$${stream}`, 'end', 1, 'backwards')
+    const [last] = await this.stored(`$$${stream}`, 'end', 1, 'backwards')
     await this.asked(async () => {
       const { client, credentials } = this.connection
       const asking = { credentials, deadline: this.connection.deadlineMs }
       const { metadata = {} } = await client.getStreamMetadata(stream, asking)
       if (Number(metadata.truncateBefore ?? 0) >= before) return
-      const expectedRevision = last?.event?.revision ?? 'no_stream'
+      const expectedRevision = last === undefined ? 'no_stream' : BigInt(last.revision)
       await client.setStreamMetadata(stream, { ...metadata, truncateBefore: before }, { ...asking, expectedRevision })
       if (first !== undefined) this.scavenges.hid((before - first.revision) * first.data.byteLength)
     })
   }
 
   async erase(stream: string): Promise<void> {
-    const [last] = await this.resolved(stream, 'end', 1, 'backwards')
+    const [last] = await this.stored(stream, 'end', 1, 'backwards')
     if (last === undefined) return
     const { client, credentials } = this.connection
     const asking = { credentials, deadline: this.connection.deadlineMs }
     // The mark exists already where a process died before it could delete the stream.
-    if (last.event?.type !== ERASED) {
+    if (last.type !== ERASED) {
       const mark: NewEvent = { id: this.newId(), type: ERASED, data: new Uint8Array(0), isJson: false, metadata: {} }
       const untilMs = performance.now() + asking.deadline
       await this.asked(() => this.calls.append(stream, [mark], 'any', untilMs))
@@ -239,12 +236,12 @@ class EventstoredbLog implements EventLog {
   }
 
   /** The server's events of a stream, including marks of the engine. */
-  private resolved(
+  private stored(
     stream: string,
     from: number | 'end',
     limit: number,
     direction: 'forwards' | 'backwards',
-  ): Promise<ResolvedEvent[]> {
+  ): Promise<RecordedEvent[]> {
     return this.asked(async () => {
       const { client, credentials, deadlineMs } = this.connection
       const found = client.readStream(stream, {
@@ -254,10 +251,7 @@ class EventstoredbLog implements EventLog {
         credentials,
         requiresLeader: true,
       })
-      return readToEnd(found, deadlineMs).catch((error) => {
-        if (error instanceof StreamNotFoundError) return []
-        throw error
-      })
+      return readToEnd(found, deadlineMs)
     })
   }
 

@@ -1,16 +1,10 @@
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  type AllStreamResolvedEvent,
-  type AllStreamSubscription,
-  type ResolvedEvent,
-  START,
-  streamNameFilter,
-} from '@eventstore/db-client'
+import { type AllStreamSubscription, START, streamNameFilter } from '@eventstore/db-client'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { FollowBatch } from '../event-log.ts'
 import type { Connection } from './connection.ts'
-import { fromResolved } from './events.ts'
+import { isOurs } from './events.ts'
 import { readToEnd } from './read.ts'
 import { batchesOf, type ClientSubscription, PASSED } from './subscription.ts'
 
@@ -70,9 +64,8 @@ export async function* followStream(
     eventsMax,
     deadlineMs,
   })) {
-    const last = events.at(-1)?.event?.revision
-    if (last !== undefined) checkpoint = Number(last)
-    yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
+    checkpoint = events.at(-1)?.revision ?? checkpoint
+    yield { events: events.filter(isOurs), checkpoint, caughtUp: isCaughtUp }
   }
 }
 
@@ -110,19 +103,16 @@ export async function* followPrefixes(
       isBegun = true
       const first = await missed
       if (first !== undefined && isSkipped(first, checkpoint, prefixes, came[0])) {
-        checkpoint = positionOf(first)
-        yield { events: ours([first]), checkpoint, caughtUp: false }
+        checkpoint = first.position
+        yield { events: [first].filter(isOurs), checkpoint, caughtUp: false }
       }
     }
     // An event appended just now may have been read above, and arrive here again.
-    const events = came.length > 0 && positionOf(came[0]) <= checkpoint ? came.slice(1) : came
-    const last = came.at(-1)
-    checkpoint = Math.max(checkpoint, last === undefined ? passed : positionOf(last))
-    yield { events: ours(events), checkpoint, caughtUp: isCaughtUp }
+    const events = came.length > 0 && came[0].position <= checkpoint ? came.slice(1) : came
+    checkpoint = Math.max(checkpoint, came.at(-1)?.position ?? passed)
+    yield { events: events.filter(isOurs), checkpoint, caughtUp: isCaughtUp }
   }
 }
-
-const positionOf = ({ event }: ResolvedEvent): number => Number(event?.position?.commit)
 
 /**
  * The first event in the log from a position on, read once a subscription from there has begun. A server begins a
@@ -134,29 +124,25 @@ const firstFrom = (
   subscription: AllStreamSubscription,
   position: number,
   deadlineMs: number,
-): Promise<AllStreamResolvedEvent | undefined> => {
+): Promise<RecordedEvent | undefined> => {
   const fromPosition = { commit: BigInt(position), prepare: BigInt(position) }
   const first = once(subscription as ClientSubscription, 'confirmation').then(async () => {
     const found = client.readAll({ fromPosition, maxCount: 1, requiresLeader: true })
-    return (await readToEnd(found, deadlineMs))[0] as AllStreamResolvedEvent | undefined
+    return (await readToEnd(found, deadlineMs)).at(0)
   })
   first.catch(() => undefined) // the subscription reports it too, or it is thrown where it is awaited
   return first
 }
 
 const isSkipped = (
-  { event }: AllStreamResolvedEvent,
+  event: RecordedEvent,
   checkpoint: number,
   prefixes: readonly string[],
-  next: ResolvedEvent | undefined,
+  next: RecordedEvent | undefined,
 ): boolean =>
-  event !== undefined &&
-  positionOf({ event }) > checkpoint &&
-  prefixes.some((prefix) => event.streamId.startsWith(prefix) && !event.streamId.startsWith('$')) &&
-  event.id !== next?.event?.id
-
-const ours = (events: Parameters<typeof fromResolved>[0][]): RecordedEvent[] =>
-  events.flatMap((resolved) => fromResolved(resolved) ?? [])
+  event.position > checkpoint &&
+  prefixes.some((prefix) => event.stream.startsWith(prefix) && !event.stream.startsWith('$')) &&
+  event.id !== next?.id
 
 /** A position that the server only hinted at counts once a later one has come: KurrentDB #3697. */
 class ConfirmedPosition {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { AccessDeniedError, BACKWARDS, END, StreamNotFoundError } from '@eventstore/db-client'
+import { AccessDeniedError, BACKWARDS, END } from '@eventstore/db-client'
 import operationsGrpc from '@eventstore/db-client/generated/operations_grpc_pb.js'
 import operationsPb from '@eventstore/db-client/generated/operations_pb.js'
+import { decodeJson } from '../../kernel/event.ts'
 import type { Reclaimed } from '../event-log.ts'
 import { insideOf } from './client-inside.ts'
 import type { Connection } from './connection.ts'
@@ -84,20 +85,16 @@ export const lastScavenges = async ({ client, credentials, deadlineMs }: Connect
     credentials,
     requiresLeader: true,
   })
-  const events = await readToEnd(journal, deadlineMs).catch((error) => {
-    if (error instanceof StreamNotFoundError) return []
-    throw error
-  })
   const results = new Map<unknown, unknown>()
   let begunAtMs = Number.NEGATIVE_INFINITY
   let failures = 0
   let isCounted = false
-  for (const { event } of events) {
-    if (event === undefined) continue
-    const { scavengeId, result } = event.data as JournalEntry
-    if (event.type === '$scavengeCompleted') results.set(scavengeId, result)
-    if (event.type !== '$scavengeStarted') continue
-    begunAtMs = Math.max(begunAtMs, event.created.getTime())
+  for (const { type, data, loggedAt } of await readToEnd(journal, deadlineMs)) {
+    if (type !== '$scavengeCompleted' && type !== '$scavengeStarted') continue
+    const { scavengeId, result } = decodeJson<JournalEntry>(data)
+    if (type === '$scavengeCompleted') results.set(scavengeId, result)
+    if (type !== '$scavengeStarted') continue
+    begunAtMs = Math.max(begunAtMs, loggedAt)
     const ended = results.get(scavengeId)
     isCounted ||= ended === undefined || ended === 'Success'
     if (!isCounted) failures++

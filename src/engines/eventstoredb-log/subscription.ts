@@ -1,16 +1,18 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
-import type { ResolvedEvent } from '@eventstore/db-client'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { recordedOf } from './events.ts'
 import { Unanswered } from './unanswered.ts'
 
 /** Maximum that one subscription holds in this process; beyond, it is ended, and started again when that is taken. */
 const EVENTS_MAX = 512
 const BYTES_MAX = 2 * 1024 * 1024
-/** Assumed size of a JSON event, which the client has parsed already. */
-const JSON_EVENT_BYTES = 4 * 1024
 
 /** Used part of the client's subscriptions: a stream of objects that also reports when it is caught up. */
-export type ClientSubscription = Readable & { unsubscribe(): Promise<void> }
+export type ClientSubscription = Readable & {
+  unsubscribe(): Promise<void>
+  convertGrpcEvent: typeof recordedOf
+}
 
 /** Emitted on a subscription that may have passed foreign events. */
 export const PASSED = 'passed'
@@ -24,7 +26,7 @@ export interface BatchOptions {
 }
 
 export interface SubscriptionBatch {
-  events: ResolvedEvent[]
+  events: RecordedEvent[]
   /** No further events were there when this batch was read. */
   isCaughtUp: boolean
 }
@@ -88,11 +90,12 @@ class Held {
   isFull = false
   readonly news = new News()
   private readonly subscription: ClientSubscription
-  private events: ResolvedEvent[] = []
+  private events: RecordedEvent[] = []
   private bytes = 0
 
   constructor(subscription: ClientSubscription) {
     this.subscription = subscription
+    subscription.convertGrpcEvent = recordedOf
     subscription.on('readable', () => {
       this.fill()
       this.news.tell()
@@ -103,7 +106,7 @@ class Held {
     return this.events.length + this.subscription.readableLength
   }
 
-  take(eventsMax: number): ResolvedEvent[] {
+  take(eventsMax: number): RecordedEvent[] {
     this.fill()
     const events = this.events.splice(0, eventsMax)
     if (this.events.length === 0) this.bytes = 0
@@ -112,10 +115,10 @@ class Held {
 
   private fill(): void {
     while (!this.isFull) {
-      const resolved = this.subscription.read() as ResolvedEvent | null
-      if (resolved === null) return
-      this.events.push(resolved)
-      this.bytes += bytesOf(resolved)
+      const event = this.subscription.read() as RecordedEvent | null
+      if (event === null) return
+      this.events.push(event)
+      this.bytes += event.data.byteLength
       if (this.events.length >= EVENTS_MAX || this.bytes >= BYTES_MAX) {
         this.isFull = true
         void this.subscription.unsubscribe().catch(() => undefined)
@@ -123,9 +126,6 @@ class Held {
     }
   }
 }
-
-const bytesOf = ({ event }: ResolvedEvent): number =>
-  event?.isJson === false ? event.data.byteLength : JSON_EVENT_BYTES
 
 /** Remembers an arrival for which nobody waited. */
 export class News {
