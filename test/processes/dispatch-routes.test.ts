@@ -1,11 +1,14 @@
 import { test, type Test } from 'tap'
 import { DISPATCH_ROUTES, type DispatchData } from '../../src/features/routing/processes.ts'
+import { hub } from '../../src/features/hubs/hub.ts'
+import { routingResult } from '../../src/features/routing/result.ts'
 import { RoutingWriter } from '../../src/features/routing/routing-writer.ts'
 import { ROUTING_RESULT, ROUTING_RESULT_STREAMS } from '../../src/features/routing/views.ts'
 import { appendFacts } from '../../src/kit/commands/handle-command.ts'
 import { idSource } from '../../src/kit/commands/ids.ts'
 import { PROCESS, processStream } from '../../src/kit/commands/process.ts'
 import { dispatchRoutes } from '../../src/processes/dispatch-routes.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { openServices } from '../support/open-services.ts'
 
@@ -14,7 +17,7 @@ const AT = '2026-01-01T00:00:00.000Z'
 
 /** Planned routes of two vehicles, and a dispatch that a process began before it died. */
 const begun = async (t: Test, dispatchOf: (vehicleIds: string[]) => DispatchData['routes']) => {
-  const services = await openServices(folderOf(t))
+  const services = await openServices(folderOf(t), new FakeClock(), [routingResult, hub])
   t.teardown(() => services.close())
   services.processes.know([dispatchRoutes(services)])
   const { log, clock } = services

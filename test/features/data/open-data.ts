@@ -8,6 +8,7 @@ import { flow } from '../../../src/features/flows/flow.ts'
 import { hub } from '../../../src/features/hubs/hub.ts'
 import { role } from '../../../src/features/identity/users/role.ts'
 import { user } from '../../../src/features/identity/users/user.ts'
+import { routingResult } from '../../../src/features/routing/result.ts'
 import { team } from '../../../src/features/teams/team.ts'
 import { task } from '../../../src/features/tasks/task.ts'
 import type { EventLog } from '../../../src/engines/event-log.ts'
@@ -26,7 +27,7 @@ export const PERMISSIONS = ['view/data', 'edit/data', 'view/data-type', 'edit/da
 
 /** Data types and records over the embedded engines. */
 export const openData = async (t: Test) => {
-  const resources = [dataType, record, flow, task, hub, team, user, role]
+  const resources = [dataType, record, flow, task, routingResult, hub, team, user, role]
   const services = await openServices(folderOf(t), new FakeClock(), resources)
   const projections = [directory(resources.map(({ rows }) => rows)), processes]
   const { runner, settle } = await startProjections(services, projections)

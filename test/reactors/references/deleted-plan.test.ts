@@ -1,13 +1,20 @@
 import { test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
+import { dataType } from '../../../src/features/data/data-type.ts'
+import { flow } from '../../../src/features/flows/flow.ts'
+import { hub } from '../../../src/features/hubs/hub.ts'
+import { role } from '../../../src/features/identity/users/role.ts'
+import { user } from '../../../src/features/identity/users/user.ts'
 import { routingResult } from '../../../src/features/routing/result.ts'
 import { RoutingWriter } from '../../../src/features/routing/routing-writer.ts'
 import { ROUTING_RESULT, ROUTING_RESULT_STREAMS } from '../../../src/features/routing/views.ts'
 import { task } from '../../../src/features/tasks/task.ts'
 import { TASK, TASK_STREAMS, TASKS } from '../../../src/features/tasks/views.ts'
+import { team } from '../../../src/features/teams/team.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
 import type { JsonObject } from '../../../src/kernel/json.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
 
@@ -15,7 +22,16 @@ const AT = '2026-01-01T00:00:00.000Z'
 const HUB = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
 
 test('a plan of routes that is deleted is taken out of its tasks, those that are over too, and out of no others', async (t) => {
-  const services = await openServices(folderOf(t))
+  const services = await openServices(folderOf(t), new FakeClock(), [
+    routingResult,
+    task,
+    flow,
+    dataType,
+    hub,
+    team,
+    user,
+    role,
+  ])
   const { runner, settle } = await startProjections(services, [directory([routingResult.rows, task.rows])])
   t.teardown(() => services.close())
   t.teardown(() => runner.close())

@@ -1,11 +1,13 @@
 import { test, type Test } from 'tap'
 import { directory } from '../../../projections/directory.ts'
 import { hub } from '../../../src/features/hubs/hub.ts'
+import { role } from '../../../src/features/identity/users/role.ts'
 import { user } from '../../../src/features/identity/users/user.ts'
 import { ORGANIZATIONS_TABLE } from '../../../src/features/identity/views.ts'
 import { routingResult } from '../../../src/features/routing/result.ts'
 import { RoutingWriter } from '../../../src/features/routing/routing-writer.ts'
 import { ROUTING_RESULT, ROUTING_RESULT_STREAMS } from '../../../src/features/routing/views.ts'
+import { team } from '../../../src/features/teams/team.ts'
 import { task } from '../../../src/features/tasks/task.ts'
 import { vehicle } from '../../../src/features/vehicles/vehicle.ts'
 import { encodeJson } from '../../../src/kernel/event.ts'
@@ -15,6 +17,7 @@ import { idSource } from '../../../src/kit/commands/ids.ts'
 import { LATE_WRITES_MS } from '../../../src/kit/resource/writes.ts'
 import { leaveRoutes } from '../../../src/reactors/routing/leave-routes.ts'
 import { planWork } from '../../../src/reactors/routing/plan-routes.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { openServices, startProjections } from '../../support/open-services.ts'
 import { until } from '../../support/service.ts'
@@ -23,7 +26,7 @@ const AT = '2026-01-01T00:00:00.000Z'
 const HUB = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'
 
 const opened = async (t: Test, resources: Parameters<typeof directory>[0]) => {
-  const services = await openServices(folderOf(t))
+  const services = await openServices(folderOf(t), new FakeClock(), [routingResult, vehicle, hub, user, role, team])
   const { runner, settle } = await startProjections(services, [directory(resources)])
   t.teardown(() => services.close())
   t.teardown(() => runner.close())
