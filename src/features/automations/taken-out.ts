@@ -17,11 +17,12 @@ const PAGE_ROWS = 200
  * it cannot act, and its notice says so. Repeating it changes nothing.
  */
 export const takeOutOfAutomations = async (
-  services: Pick<ResourceServices, 'log' | 'keyring' | 'tables'>,
+  services: Pick<ResourceServices, 'log' | 'keyring' | 'tables' | 'resources'>,
   { organizationId, ...origin }: Pick<StepOrigin, 'organizationId' | 'ids' | 'metadata' | 'now'>,
   id: string,
 ): Promise<void> => {
-  const { log, keyring, tables } = services
+  const { log, keyring, tables, resources } = services
+  if (!resources.isDeclared(AUTOMATIONS.name)) return
   const prepare = async ({ row }: AutomationState): Promise<AutomationCommand> => {
     if (row?.organizationId !== organizationId) throw new Failure('not_found')
     const { name, event, dataType, automationType, rules, isActive, names, editorId } = row
