@@ -2,7 +2,7 @@ import type { EventLog } from '../../engines/event-log.ts'
 import { anyAborted } from '../../kernel/any-aborted.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { decodeJson } from '../../kernel/event.ts'
-import type { JobAsked, JobKind, JobRow } from './job.ts'
+import { hasEnded, type JobAsked, type JobKind, type JobRow } from './job.ts'
 import { teller } from './life.ts'
 
 /** One attempt, as its work sees it. */
@@ -39,21 +39,25 @@ interface AttemptServices {
   closing: AbortSignal
 }
 
-/** Begins an attempt and sees it to its end; the state tells whether it is still wanted. @throws its failure. */
+/**
+ * Begins an attempt and sees it to its end; the state tells whether it is still wanted. False where another attempt was
+ * begun meanwhile, by a process that may have lost the job since. @throws its failure.
+ */
 export const runAttempt = async <Asked extends JobAsked>(
   { log, clock, closing }: AttemptServices,
   work: JobWork<Asked>,
   before: JobRow,
   ended: AbortSignal,
-): Promise<void> => {
+): Promise<boolean> => {
   const { kind } = work
   const { _id: id } = before
   const attempt = before.attempt + 1
   const tell = teller(log, kind, id, attempt)
   const { row } = await tell({ kind: 'start', attempt, at: clock.now() })
   const [first] = await log.read(kind.stream(id), 0, 1)
-  if (row?.attempt !== attempt || first?.revision !== 0) return
+  if (row?.attempt !== attempt || first?.revision !== 0) return isOver(row)
   const overtaken = new AbortController()
+  let overtaker: JobRow | undefined
   const { signal, release } = anyAborted(ended, overtaken.signal)
   const told = { processed: row.processed, atMs: clock.monotonic() }
   const progress = async (processed: number, cursor?: unknown): Promise<void> => {
@@ -64,17 +68,23 @@ export const runAttempt = async <Asked extends JobAsked>(
     const shown = Math.min(processed, row.total ?? Number.POSITIVE_INFINITY)
     const said = { attempt, processed: shown, ...(cursor !== undefined && { cursor }), at: clock.now() }
     const { row: now } = await tell({ kind: 'progress', ...said })
-    if (now?.attempt !== attempt) overtaken.abort()
+    if (now?.attempt !== attempt) {
+      overtaker = now
+      overtaken.abort()
+    }
     Object.assign(told, { processed, atMs: nowMs })
   }
   const asked = decodeJson<Asked>(first.data)
   const run = { id, attempt, asked, cursor: row.reached?.cursor, processed: row.processed, signal, progress }
   try {
     const end = await work.run(run)
-    if (!closing.aborted) await tell({ kind: 'finish', attempt, ...end, at: clock.now() })
+    return closing.aborted || isOver((await tell({ kind: 'finish', attempt, ...end, at: clock.now() })).row)
   } catch (error) {
     if (!overtaken.signal.aborted) throw error
+    return isOver(overtaker)
   } finally {
     release()
   }
 }
+
+const isOver = (row: JobRow | undefined): boolean => row === undefined || hasEnded(row)

@@ -191,15 +191,16 @@ export class JobRunner {
       try {
         const { row } = (await loadState(log, kind.stream(id), jobDecider(kind, id))).state
         if (row === undefined || hasEnded(row)) return
+        if (failures > 0 && (await this.services.isOurs?.()) === false) return
         if (vainAttempts(row) >= kind.attemptsMax) return await this.fail(work, id, givenUp(kind.attemptsMax, last))
-        return await runAttempt({ log, clock, closing: this.abort.signal }, work, row, signal)
+        if (await runAttempt({ log, clock, closing: this.abort.signal }, work, row, signal)) return
       } catch (error) {
         if (signal.aborted) return
         this.failed(error)
         last = error
         if (kind.isFinal(error)) return this.untilDone(() => this.fail(work, id, error))
-        await pause(clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], signal)
       }
+      await pause(clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], signal)
     }
   }
 

@@ -51,9 +51,9 @@ const open = async (t: Test, doing: Doing) => {
     },
     release: async (id) => void released.push(id),
   }
-  const start = async (): Promise<JobRunner> => {
+  const start = async (isOurs?: () => Promise<boolean>): Promise<JobRunner> => {
     const options = { name: JOBS, works: [work], atOnceMax: 2, keepMs: 30 * DAY_MS }
-    const runner = new JobRunner({ ...services, logger: keepErrors(failures) }, options)
+    const runner = new JobRunner({ ...services, isOurs, logger: keepErrors(failures) }, options)
     opened.push(runner)
     return runner.start()
   }
@@ -237,6 +237,27 @@ test('an attempt that another has overtaken stops, and what it says changes noth
   t.match(await rowOf('one'), { status: 'completed', processed: 100, result: { sum: 100 }, attempt: 2, version: 4 })
   t.same(failures, [])
 })
+
+for (const isOurs of [true, false])
+  test(`a job overtaken by an attempt that never ends is ${isOurs ? 'begun again by its owner' : 'left to another owner'}`, async (t) => {
+    const go = defer<void>()
+    const { start, ask, tell, rowOf, runs, clock, isNow } = await open(t, async ({ attempt }) => {
+      if (attempt === 1) await go.promise
+      return { processed: 100, result: { sum: 100 } }
+    })
+    const runner = await start(async () => isOurs)
+    await ask('one')
+    await until('it runs', () => runs.length === 1)
+    // A process that stood still begins it before it notices that the jobs are another's.
+    await tell('one', { kind: 'start', attempt: 2, at: 1 })
+    go.resolve()
+    await until('it is begun again, or left', () => {
+      clock.advance(1_000)
+      return runs.length === 2 || runner.runningCount === 0
+    })
+    if (isOurs) await isNow('one', 'completed')
+    t.match(await rowOf('one'), isOurs ? { status: 'completed', attempt: 3 } : { status: 'processing', attempt: 2 })
+  })
 
 test('what fails for now is tried again; what gets nowhere, or cannot succeed, fails by name', async (t) => {
   const { act, start, ask, tell, rowOf, isNow, failures, clock, released } = await open(t, async () => {
