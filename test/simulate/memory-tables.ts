@@ -99,15 +99,16 @@ class Commits {
       return server.isDone(begun)
     }
     if (commit !== undefined && others.length > 0 && (await write(() => begin(commit)))) return
+    // It goes on where it began: a server that lost what it was to follow, or some of its rows, has another name.
+    const onSameServer = (run: () => void) => (): void => {
+      if (losses !== undefined && losses !== server.losses) throw down()
+      run()
+    }
     const all = await Promise.allSettled(
-      others.map(([place, rows]) => write(() => server.storePlace(place, rows, commit))),
+      others.map(([place, rows]) => write(onSameServer(() => server.storePlace(place, rows, commit)))),
     )
     for (const one of all) if (one.status === 'rejected') throw one.reason
-    const end = (begun: Commit): void => {
-      // Rows of this very commit may be lost: a checkpoint never names what rows lack.
-      if (losses !== undefined && losses !== server.losses) throw down()
-      server.storeMove(places.get(own as string) ?? [], begun)
-    }
+    const end = (begun: Commit): void => onSameServer(() => server.storeMove(places.get(own as string) ?? [], begun))()
     if (commit !== undefined) await write(() => end(commit))
     else if (others.length === 0) await write(() => undefined)
   }
