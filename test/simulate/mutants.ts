@@ -72,10 +72,4 @@ export const MUTANTS: readonly Mutant[] = [
       return;
     }`,
   },
-  {
-    name: 'a dispatcher that lost a partition waits for a transition to notice it',
-    file: 'src/reactors/dispatch/dispatcher.js',
-    from: 'this.onLost?.(partition);',
-    to: '',
-  },
 ]
