@@ -101,6 +101,16 @@ export const taken = (path: string, code: 'key_in_use' | 'conflict' = 'key_in_us
   return new Failure(code, { message: `${path} ${message}.`, errors: [{ path, message }] })
 }
 
+/** What a write answers; undefined where its subject was deleted meanwhile. */
+export const unlessGone = async <Result>(write: Promise<Result>): Promise<Result | undefined> => {
+  try {
+    return await write
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'not_found') return undefined
+    throw error
+  }
+}
+
 /** Faults that one answer names. */
 export const FAULTS_MAX = 20
 

@@ -1,9 +1,10 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { CHANGE_USER, type ChangeUserData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { changeOwner, issueLink, type Office, unlessGone } from './office.ts'
+import { changeOwner, issueLink, type Office } from './office.ts'
 import { showIdentity } from './proof.ts'
 import { joinTeams, leaveTeams } from './team-members.ts'
 

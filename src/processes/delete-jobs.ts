@@ -1,6 +1,6 @@
 import type { EventLog } from '../engines/event-log.ts'
 import type { TableStore } from '../engines/table-store.ts'
-import { Failure } from '../kernel/errors.ts'
+import { unlessGone } from '../kernel/errors.ts'
 import { handleCommand } from '../kit/commands/handle-command.ts'
 import type { OriginOf } from '../kit/commands/process.ts'
 import { severalAtOnce } from '../kit/commands/several-at-once.ts'
@@ -28,8 +28,6 @@ const deleteJob = async (log: EventLog, kind: JobKind<never>, id: string, origin
   for (const what of ['cancel', 'delete'] as const) {
     const { organizationId, now: at, ...origin } = originOf(`${what} ${kind.kind} ${id}`)
     const command = { kind: what, organizationId, at }
-    await handleCommand(log, kind.stream(id), jobDecider(kind, id), command, origin).catch((error: unknown) => {
-      if (!(error instanceof Failure && error.code === 'not_found')) throw error // deleted meanwhile
-    })
+    await unlessGone(handleCommand(log, kind.stream(id), jobDecider(kind, id), command, origin))
   }
 }

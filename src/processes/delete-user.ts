@@ -1,3 +1,4 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { erasedThrough, eraseHistory } from '../features/locations/erase-history.ts'
 import { DELETE_USER, type DeleteUserData } from '../features/identity/processes.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
@@ -6,7 +7,7 @@ import type { Wrote } from '../kit/http/route.ts'
 import { assertVersion } from '../kit/resource/writes.ts'
 import { buryNotifications, buryRecord } from './bury.ts'
 import { erasePerson } from './erase-person.ts'
-import { changeOwner, endMembership, type Office, unlessGone } from './office.ts'
+import { changeOwner, endMembership, type Office } from './office.ts'
 
 /** Removes a person from an organization and its teams; with erasure, nothing of them remains. */
 export const deleteUser = (office: Office): Process<DeleteUserData> =>

@@ -2,14 +2,13 @@ import { DISPATCH_ROUTES, type DispatchData } from '../features/routing/processe
 import { RoutingWriter } from '../features/routing/routing-writer.ts'
 import type { RouteValues } from '../features/routing/views.ts'
 import { TaskWriter } from '../features/tasks/task-writer.ts'
-import { Failure } from '../kernel/errors.ts'
+import { Failure, unlessGone } from '../kernel/errors.ts'
 import { defineProcess, type OriginOf, type Process } from '../kit/commands/process.ts'
 import { severalAtOnce } from '../kit/commands/several-at-once.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
-import { unlessGone } from './office.ts'
 
 const AT_ONCE = 8
 

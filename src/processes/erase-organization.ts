@@ -1,3 +1,4 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { forgottenStream } from '../features/identity/passwords/forgotten.ts'
 import { ERASE_ORGANIZATION, type EraseOrganizationData } from '../features/identity/processes.ts'
 import type { UserRow } from '../features/identity/users/user.ts'
@@ -11,7 +12,7 @@ import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { bury, buryNotifications, buryRecord } from './bury.ts'
 import { deleteJobs } from './delete-jobs.ts'
 import { erasePerson } from './erase-person.ts'
-import { endMembership, type Office, unlessGone } from './office.ts'
+import { endMembership, type Office } from './office.ts'
 
 const AT_ONCE = 8
 

@@ -1,9 +1,10 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { IDENTITY } from '../features/identity/events.ts'
 import type { OriginOf } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import { bury } from './bury.ts'
-import { type Office, unlessGone } from './office.ts'
+import type { Office } from './office.ts'
 
 /** Erases a person who is in no organization. `forgotten` is the stream of their forgotten passwords. */
 export const erasePerson = async (

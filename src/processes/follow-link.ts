@@ -5,12 +5,12 @@ import {
   VERIFY_ADDRESS,
   type VerifyAddressData,
 } from '../features/identity/processes.ts'
-import { Failure } from '../kernel/errors.ts'
+import { Failure, unlessGone } from '../kernel/errors.ts'
 import { defineProcess, type OriginOf, type Process, type StepOrigin } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { changeOwner, inOrganization, type Office, unlessGone } from './office.ts'
+import { changeOwner, inOrganization, type Office } from './office.ts'
 import { proofSteps } from './proof.ts'
 
 /**

@@ -1,3 +1,4 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { FLOW_TEMPLATES } from '../features/flows/templates.ts'
 import { copiedFlow, flowAt } from '../features/flows/views.ts'
 import { USER_HUBS_MAX } from '../features/identity/users/user.ts'
@@ -6,7 +7,7 @@ import { defineProcess, type OriginOf, type Process, type Step } from '../kit/co
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { changeOwner, ensureMade, issueLink, type Office, unlessGone } from './office.ts'
+import { changeOwner, ensureMade, issueLink, type Office } from './office.ts'
 
 /**
  * Creates an organization with its hubs, roles, flows and owner. For a sign-up the identity comes first, since the

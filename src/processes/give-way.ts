@@ -1,3 +1,4 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { tellHeir } from '../features/automations/role-heir.ts'
 import { automationsTelling } from '../features/identity/users/role-recipients.ts'
 import { ROLES_TABLE } from '../features/identity/views.ts'
@@ -7,7 +8,6 @@ import type { Wrote } from '../kit/http/route.ts'
 import type { ResourceServices } from '../kit/resource/declaration.ts'
 import { ResourceWriter } from '../kit/resource/write.ts'
 import { GIVE_WAY, type GiveWayData } from '../kit/resource/writes.ts'
-import { unlessGone } from './office.ts'
 
 /** Redirects references from a record to its heir, deletes the record, and redirects again those added meanwhile. */
 export const giveWay = (services: ResourceServices): Process<GiveWayData> => {

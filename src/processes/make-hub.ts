@@ -1,6 +1,7 @@
+import { unlessGone } from '../kernel/errors.ts'
 import { MAKE_HUB, type MakeHubData } from '../features/hubs/processes.ts'
 import { defineProcess, type Process } from '../kit/commands/process.ts'
-import { ensureMade, type Office, unlessGone } from './office.ts'
+import { ensureMade, type Office } from './office.ts'
 
 /** Creates a hub and adds it to its creator's list of hubs, who would not see it otherwise. */
 export const makeHub = (office: Office): Process<MakeHubData> =>

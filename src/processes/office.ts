@@ -11,7 +11,7 @@ import { Sessions } from '../features/identity/sessions/sessions.ts'
 import { user } from '../features/identity/users/user.ts'
 import { SERVICE_ACCOUNTS_TABLE } from '../features/service-accounts/views.ts'
 import { team } from '../features/teams/team.ts'
-import { Failure } from '../kernel/errors.ts'
+import { unlessGone } from '../kernel/errors.ts'
 import type { JsonObject } from '../kernel/json.ts'
 import type { StepOrigin } from '../kit/commands/process.ts'
 import { formatTime } from '../kit/http/request-context.ts'
@@ -95,14 +95,4 @@ export const endMembership = (
   const { organizationId, now } = origin
   const command = { type: 'endMembership', organizationId, userId, at: formatTime(now) } as const
   return unlessGone(office.people.command(identityId, command, origin))
-}
-
-/** Ignores that the subject has since been deleted. */
-export const unlessGone = async (write: Promise<Wrote | undefined>): Promise<Wrote | undefined> => {
-  try {
-    return await write
-  } catch (error) {
-    if (error instanceof Failure && error.code === 'not_found') return undefined
-    throw error
-  }
 }

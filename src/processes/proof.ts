@@ -1,8 +1,9 @@
+import { unlessGone } from '../kernel/errors.ts'
 import type { OriginOf, Step } from '../kit/commands/process.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { formatTime } from '../kit/http/request-context.ts'
 import type { Wrote } from '../kit/http/route.ts'
-import { inOrganization, type Office, unlessGone } from './office.ts'
+import { inOrganization, type Office } from './office.ts'
 
 interface Proven {
   identityId: string

@@ -1,13 +1,12 @@
 import { pagesOf } from '../../engines/table-store.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { unlessGone } from '../../kernel/errors.ts'
 import type { Json } from '../../kernel/json.ts'
-import { handleCommand } from '../../kit/commands/handle-command.ts'
 import type { StepOrigin } from '../../kit/commands/process.ts'
 import type { ResourceServices } from '../../kit/resource/declaration.ts'
 import type { Details } from './action-type.ts'
-import { automation, type AutomationCommand, type AutomationState } from './automation.ts'
-import { automationStream, type Names } from './events.ts'
-import { openDetails, sealDetails } from './sealed.ts'
+import { editDetails } from './edit-details.ts'
+import type { Names } from './events.ts'
+import { openDetails } from './sealed.ts'
 import { AUTOMATIONS, type AutomationRow } from './views.ts'
 
 const PAGE_ROWS = 200
@@ -18,25 +17,21 @@ const PAGE_ROWS = 200
  */
 export const takeOutOfAutomations = async (
   services: Pick<ResourceServices, 'log' | 'keyring' | 'tables' | 'resources'>,
-  { organizationId, ...origin }: Pick<StepOrigin, 'organizationId' | 'ids' | 'metadata' | 'now'>,
+  origin: Pick<StepOrigin, 'organizationId' | 'ids' | 'metadata' | 'now'>,
   id: string,
 ): Promise<void> => {
-  const { log, keyring, tables, resources } = services
+  const { keyring, tables, resources } = services
   if (!resources.isDeclared(AUTOMATIONS.name)) return
-  const prepare = async ({ row }: AutomationState): Promise<AutomationCommand> => {
-    if (row?.organizationId !== organizationId) throw new Failure('not_found')
-    const { name, event, dataType, automationType, rules, isActive, names, editorId } = row
-    const details = sealDetails(keyring, without(openDetails(keyring, row), id))
-    const content = { name, event, dataType, automationType, details, rules, isActive }
-    const named = names === undefined ? {} : { names: namesWithout(names, id) }
-    // Its editor stays the one whose sight bounds it.
-    return { type: 'change', data: { content: { ...content, ...named }, editorId, at: origin.now } }
+  const edit = {
+    details: (details: Details) => without(details, id),
+    names: (names: Names) => namesWithout(names, id),
   }
-  for await (const rows of pagesOf<AutomationRow>(tables, AUTOMATIONS.name, organizationId, { limit: PAGE_ROWS }))
+  for await (const rows of pagesOf<AutomationRow>(tables, AUTOMATIONS.name, origin.organizationId, {
+    limit: PAGE_ROWS,
+  }))
     for (const { id: automationId, row } of rows) {
       const details = openDetails(keyring, row)
-      if (without(details, id) === details) continue
-      await handleCommand(log, automationStream(automationId), automation, prepare, origin).catch(unlessGone)
+      if (edit.details(details) !== details) await unlessGone(editDetails(services, origin, automationId, edit))
     }
 }
 
@@ -56,7 +51,3 @@ const nonEmpty = (list: Json[]): Json[] | undefined => (list.length > 0 ? list :
 
 const namesWithout = (names: Names, id: string): Names =>
   Object.fromEntries(Object.entries(names).map(([resource, ids = []]) => [resource, ids.filter((one) => one !== id)]))
-
-const unlessGone = (error: unknown): void => {
-  if (!(error instanceof Failure) || error.code !== 'not_found') throw error
-}

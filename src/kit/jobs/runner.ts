@@ -1,7 +1,7 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import { type Find, pagesOf, type StoredRow, type TableStore } from '../../engines/table-store.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { Failure, unlessGone } from '../../kernel/errors.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { NO_ORGANIZATION, type RowChange } from '../../kernel/table.ts'
@@ -99,9 +99,7 @@ export class JobRunner {
       const work = this.works.get(row.prefix)
       if (work === undefined) continue
       const tell = teller(log, work.kind, idOf(id, row), 'end')
-      await tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }).catch((error: unknown) => {
-        if (!(error instanceof Failure && error.code === 'not_found')) throw error
-      })
+      await unlessGone(tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }))
     }
   }
 

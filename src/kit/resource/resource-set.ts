@@ -1,5 +1,5 @@
 import { pagesOf } from '../../engines/table-store.ts'
-import { Failure, type FieldError } from '../../kernel/errors.ts'
+import { Failure, type FieldError, unlessGone } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import { severalAtOnce } from '../commands/several-at-once.ts'
@@ -190,12 +190,7 @@ const redirectOne = async (
     heir === undefined && writer.declaration.deletion?.keepsNaming?.(values, plural) === true
       ? values
       : fields.reduce((changed, field) => redirected(changed, field, id, heir), values)
-  try {
-    return (await writer.update(asService(origin), namerId, next)).wrote
-  } catch (error) {
-    if (error instanceof Failure && error.code === 'not_found') return undefined
-    throw error
-  }
+  return (await unlessGone(writer.update(asService(origin), namerId, next)))?.wrote
 }
 
 const redirected = (values: JsonObject, field: string, id: string, heir: string | undefined): JsonObject => {

@@ -10,7 +10,8 @@ import { formatTime } from '../../kit/http/request-context.ts'
 import type { ResourceDeclaration } from '../../kit/resource/declaration.ts'
 import { ResourceWriter } from '../../kit/resource/write.ts'
 import { LATE_WRITES_MS, type WriteOrigin } from '../../kit/resource/writes.ts'
-import { type Deletion, deletionsOf, settled, type TakeOutServices } from './take-out.ts'
+import { type Deletion, deletionsOf, eventsOf, settled } from './deletions.ts'
+import type { TakeOutServices } from './take-out.ts'
 
 export const TAKE_BACK = 'take-back-deletions'
 
@@ -33,7 +34,7 @@ export const takeBackDeletions = (services: TakeOutServices): Follower => {
   const deletionsIn = deletionsOf(declarations)
   return new Follower(services, {
     name: TAKE_BACK,
-    source: { prefixes: declarations.map(({ noun }) => `${noun}-`) },
+    source: eventsOf(declarations),
     handle: async ({ events }, signal) => {
       const deletions = deletionsIn(events).filter(({ event }) => clock.now() - event.loggedAt <= AGE_MS_MAX)
       const last = deletions.at(-1)

@@ -3,7 +3,7 @@ import { RoutingWriter } from '../../features/routing/routing-writer.ts'
 import { ROUTING, ROUTING_RESULT, ROUTING_RESULT_STREAMS, type RoutingValues } from '../../features/routing/views.ts'
 import { TASK, TASK_STREAMS, TASKS, OPEN_STATES, type TaskValues } from '../../features/tasks/views.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { Failure } from '../../kernel/errors.ts'
+import { unlessGone } from '../../kernel/errors.ts'
 import { dataOf, type RecordedEvent } from '../../kernel/event.ts'
 import type { Logger } from '../../kernel/logger.ts'
 import { idOfStream, type ResourceData } from '../../kit/commands/declared-event.ts'
@@ -62,13 +62,8 @@ const ensureAsked = async (log: EventLog, event: RecordedEvent): Promise<void> =
   const ids = { next: () => idFrom(COMPLETE_ROUTES, 'ask', event.id, written++) }
   const requested = { ...asked, taskIds }
   const command = { kind: 'request', requested } as const
-  await handleCommand(log, ROUTING.stream(id), jobDecider(ROUTING, id), command, {
-    ids,
-    metadata: event.metadata,
-  }).catch((error: unknown) => {
-    // It was deleted since.
-    if (!(error instanceof Failure && error.code === 'not_found')) throw error
-  })
+  const origin = { ids, metadata: event.metadata }
+  await unlessGone(handleCommand(log, ROUTING.stream(id), jobDecider(ROUTING, id), command, origin))
 }
 
 /** @throws Error when the tables are behind. */
