@@ -9,10 +9,13 @@ import type { LiveHub } from './hub.ts'
 /** A user's hubs are those of their phone. */
 const USER_STREAMS = 'user-'
 
-/** Updates the live view for trackers made, renamed or moved by any process; the first viewer reads earlier ones. */
+/**
+ * Updates the live view for trackers made, renamed or moved by any process. It begins where the tables end, which may be
+ * behind the log: the first viewer reads them.
+ */
 export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
-  const { log, sources } = hub.options
-  const head = await log.headPosition()
+  const { sources } = hub.options
+  const storedTo = await sources.trackersStoredTo()
   const newest = new Map<string, number>()
   const tellEach = async (events: readonly RecordedEvent[], wrote: Wrote): Promise<void> => {
     for (const [organizationId, own] of byOrganization(events)) {
@@ -35,7 +38,7 @@ export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
       if (hub.trackersWrote !== undefined) await tellEach(events, hub.trackersWrote)
       return undefined
     },
-  }).startBehind(head)
+  }).startBehind(storedTo)
 }
 
 const byOrganization = (events: readonly RecordedEvent[]): Map<string, RecordedEvent[]> => {

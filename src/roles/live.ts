@@ -14,6 +14,7 @@ import { jobFeed } from '../live/job-feed.ts'
 import type { LiveSources } from '../live/options.ts'
 import { trackerFeed } from '../live/tracker-feed.ts'
 import { FEATURES } from '../product.ts'
+import { DIRECTORY_NAME } from '../../projections/directory.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
@@ -81,6 +82,7 @@ const sourcesOf = ({ tables, keyring, partitions, settle }: SourceServices): Liv
       const keptUpTo = await latestCheckpoint(tables, partitions)
       return { points: latestPoints(tables, organizationId), keptUpTo }
     },
+    trackersStoredTo: async () => (await tables.checkpoint(DIRECTORY_NAME))?.all ?? -1,
     trackers: async (organizationId, wrote) => {
       if (wrote !== undefined) await stored(settle(wrote, STORED_LIMIT_MS))
       return trackerFacts(organizationId)

@@ -11,7 +11,8 @@ import { BEGUN_MS } from './timeline.ts'
 
 export const ORGANIZATION = idFrom('simulated', 'organization')
 export const EDITOR = idFrom('simulated', 'editor')
-const ROLE = idFrom('simulated', 'role')
+export const ROLE = idFrom('simulated', 'role')
+export const IDENTITY = idFrom('simulated', 'identity')
 /** A role that people delete, and the one that its users get. */
 export const GOING_ROLE = idFrom('simulated', 'role', 'going')
 export const HEIR_ROLE = idFrom('simulated', 'role', 'heir')
@@ -75,7 +76,7 @@ export const writeFleet = (log: MemoryLog): void => {
   }
   make('organization', ORGANIZATION, { name: 'Simulated' })
   make('role', ROLE, { name: 'Owner', key: 'owner', permissions: PERMISSIONS, permissionDetails: [] })
-  const identityId = idFrom('simulated', 'identity')
+  const identityId = IDENTITY
   const makeUser = (id: string, name: string, roleId: string): void =>
     make('user', id, { name, email: `${name}@example.com`, status: 'active', roleId, identityId, hubId: [] })
   makeUser(EDITOR, 'Editor', ROLE)

@@ -5,10 +5,12 @@ import type { Logger } from '../../src/kernel/logger.ts'
 import { LeaseOwners } from '../../src/kit/consumers/leases.ts'
 import type { LogOrigin } from '../../src/kit/consumers/log-origin.ts'
 import { Checkpoints } from '../../src/kit/consumers/settle.ts'
+import type { Channel } from '../../src/kit/http/channel.ts'
 import type { Keyring } from '../../src/kit/keys/keyring.ts'
 import { ProcessRunner } from '../../src/processes/runner.ts'
 import { openDispatcher } from '../../src/roles/dispatcher.ts'
 import { openJobs } from '../../src/roles/jobs.ts'
+import { openLive } from '../../src/roles/live.ts'
 import { openMatcher } from '../../src/roles/matcher.ts'
 import { openPointDoor, type PointDoor } from '../../src/roles/point-door.ts'
 import { openProjector } from '../../src/roles/projector.ts'
@@ -37,6 +39,8 @@ export interface World {
   history: MemoryHistory
   files: Map<string, Uint8Array>
   receiver: Receiver
+  /** Dashboards look at it: without, processes open no live view. */
+  isWatched: boolean
   origin: LogOrigin
   /** Troubles of the engines, for every process. */
   troubles: { log: Trouble; tables: Trouble; history: Trouble }
@@ -58,6 +62,9 @@ export class Host implements Stoppable {
   door: PointDoor | undefined
   services: RoleServices | undefined
   tables: MemoryTables | undefined
+  live: Channel | undefined
+  /** Connections of dashboards. */
+  readonly lines = new Set<{ broken(): void }>()
   private readonly world: World
   private readonly roles: Role[] = []
   readonly lifeId: string
@@ -100,8 +107,10 @@ export class Host implements Stoppable {
     services.metrics.close()
     const declared = [LATEST_POSITIONS, LATEST_TRACKERS, ...services.projections.flatMap(tablesOf)]
     await Promise.all(declared.map((table) => tables.declare(table)))
-    await openRoles(services, openProjector, [openMatcher, openDispatcher, openJobs], this.roles)
+    const others = [openMatcher, openDispatcher, openJobs, ...(world.isWatched ? [openLive] : [])]
+    await openRoles(services, openProjector, others, this.roles)
     this.services = services
+    this.live = this.roles.flatMap(({ channels = [] }) => channels)[0]
     this.door = await openPointDoor(services)
   }
 
@@ -110,6 +119,7 @@ export class Host implements Stoppable {
     const { door, services } = this
     this.door = undefined
     this.owners?.leaveAll()
+    this.endLines()
     await door?.drain()
     await door?.close()
     await closeAll([...this.roles, ...Object.values(services?.feeds ?? {})], this.logger())
@@ -121,6 +131,12 @@ export class Host implements Stoppable {
     this.state = 'dead'
     this.held.length = 0
     this.door = undefined
+    this.endLines()
+  }
+
+  private endLines(): void {
+    this.live = undefined
+    for (const line of [...this.lines]) line.broken()
   }
 
   private clock(): Clock {

@@ -15,9 +15,11 @@ import type { MemoryLog } from './memory-log.ts'
 import { MemoryRows } from './memory-rows.ts'
 import { type Expected, expectedOf } from './model.ts'
 import type { Told } from './told.ts'
+import { watcherFaults } from './told-events.ts'
+import type { Watcher } from './watchers.ts'
 
 /** What is not as it must be once everything has settled, a line for each kind; the numbers are those of architecture. */
-export const violations = async (world: World, told: Told): Promise<string[]> => {
+export const violations = async (world: World, told: Told, watchers: readonly Watcher[]): Promise<string[]> => {
   const expected = expectedOf(world.log, PARTITIONS)
   const decided = decidedOf(world)
   return [
@@ -29,6 +31,7 @@ export const violations = async (world: World, told: Told): Promise<string[]> =>
     ...taskFaults(world),
     ...roleFaults(world, told),
     ...exportFaults(world, told),
+    ...watcherFaults(world, watchers, expected),
     ...(await replayFaults(world)),
   ]
 }

@@ -72,4 +72,22 @@ export const MUTANTS: readonly Mutant[] = [
       return;
     }`,
   },
+  {
+    name: 'positions that were not stored yet when the first dashboard came are not read from the log',
+    file: 'src/live/load-organization.js',
+    from: '(keptUpTo[partition] ?? -1) + 1',
+    to: 'last + 1',
+  },
+  {
+    name: 'a dashboard that comes back hears again what a process further ahead has told it',
+    file: 'src/live/client.js',
+    from: 'furthest(question.seen, to)',
+    to: 'to',
+  },
+  {
+    name: 'a dashboard that comes back misses what happens until it has caught up',
+    file: 'src/live/client.js',
+    from: 'one = held.shift(); one !== undefined',
+    to: 'one = held.shift(); false',
+  },
 ]

@@ -10,9 +10,13 @@ import { MemoryLog } from './memory-log.ts'
 import { MemoryRows } from './memory-rows.ts'
 import { Snags } from './snags.ts'
 import { BEGUN_MS, Timeline } from './timeline.ts'
+import { Watcher } from './watchers.ts'
 import { NO_TROUBLE } from './wire.ts'
 
 const NODES = 3
+/** Dashboards, and how often each does something for no reason. */
+const WATCHERS_MAX = 2
+const FIDGETS_MAX = 5
 /** The tables of the fleet are built by then. */
 const BUILD_MS = 6_000
 /** Then clients and faults begin within this time. */
@@ -53,14 +57,19 @@ export const simulate = async (seed: number, { kinds: all = FAULTS, prepare }: O
   // What the tables lose right after a sweep would come from the history, which answers no question here.
   const sweeps = timeline.chance(0.3) ? timeline.between(2, 8) : 0
   const kinds = sweeps > 0 ? all.filter((kind) => kind !== 'tablesLost') : all
-  const world = worldOf(timeline)
+  const watching = timeline.between(0, WATCHERS_MAX)
+  const watchers: Watcher[] = []
+  const world = worldOf(timeline, watching > 0)
   prepare?.(world)
   const cluster = new Cluster(world, (node, life) => new Host(world, `node-${node}`, life))
   const clients = new Clients(world, () => cluster.hosts)
   let faults = ['it has not begun']
   let isOver = false
   const look = async (): Promise<void> => {
-    faults = clients.open > 0 ? [`${clients.open} clients wait for an answer`] : await violations(world, clients.told)
+    faults =
+      clients.open > 0
+        ? [`${clients.open} clients wait for an answer`]
+        : await violations(world, clients.told, watchers)
     isOver = faults.length === 0 || timeline.nowMs > BUILD_MS + BUSY_MS + SETTLE_MS
     if (!isOver) timeline.after(LOOK_MS, () => void look())
   }
@@ -76,6 +85,8 @@ export const simulate = async (seed: number, { kinds: all = FAULTS, prepare }: O
         busyMs * 0.8,
         sweeps,
       )
+      for (let i = 0; i < watching; i++)
+        timeline.after(timeline.between(0, busyMs / 2), () => watchers.push(watch(world, cluster, busyMs)))
       cluster.plan(kinds, isShort ? timeline.between(0, 3) : timeline.between(1, 8), busyMs)
       const healMs = isShort ? busyMs + LAST_MS : busyMs
       if (isShort)
@@ -102,7 +113,16 @@ export const simulate = async (seed: number, { kinds: all = FAULTS, prepare }: O
   }
 }
 
-export const worldOf = (timeline: Timeline): World => {
+/** A dashboard that fidgets for so long. */
+const watch = (world: World, cluster: Cluster, busyMs: number): Watcher => {
+  const { timeline } = world
+  const watcher = new Watcher(world, () => cluster.hosts)
+  for (let i = timeline.between(0, FIDGETS_MAX); i > 0; i--)
+    timeline.after(timeline.between(0, busyMs), () => watcher.fidget())
+  return watcher
+}
+
+export const worldOf = (timeline: Timeline, isWatched = false): World => {
   const now = () => BEGUN_MS + Math.floor(timeline.nowMs)
   const { fingerprint: keyringFingerprint } = keyring
   return {
@@ -112,6 +132,7 @@ export const worldOf = (timeline: Timeline): World => {
     history: new MemoryHistory(),
     files: new Map(),
     receiver: new Receiver(timeline),
+    isWatched,
     snags: { log: new Snags(timeline), tables: new Snags(timeline), history: new Snags(timeline) },
     origin: { logId: 'simulated', partitions: PARTITIONS, hash: 'fnv1a', keyringFingerprint, epoch: 0 },
     troubles: { log: { ...NO_TROUBLE }, tables: { ...NO_TROUBLE }, history: { ...NO_TROUBLE } },

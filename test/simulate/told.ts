@@ -16,6 +16,12 @@ export interface Told {
   isRoleReplaced: boolean
 }
 
+/** An event as a dashboard is told of it. */
+export interface ToldEvent {
+  channel: string
+  event: { _id: string; version?: number; state?: string; gone?: true }
+}
+
 /** Whoever asks processes until they are answered, and notes what they were told. */
 export interface Asking {
   readonly told: Told

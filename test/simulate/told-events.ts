@@ -1,0 +1,75 @@
+import { EXPORT } from '../../src/features/exports/views.ts'
+import { NOTIFICATION_MADE, type NotificationMade } from '../../src/features/notifications/events.ts'
+import { TASK, TASK_STREAMS } from '../../src/features/tasks/views.ts'
+import { DECIDED, type Decided } from '../../src/features/transitions/events.ts'
+import { decodeJson, type RecordedEvent } from '../../src/kernel/event.ts'
+import { idOfStream } from '../../src/kit/commands/declared-event.ts'
+import { EDITOR } from './fleet.ts'
+import type { World } from './host.ts'
+import type { Expected } from './model.ts'
+import type { ToldEvent } from './told.ts'
+import type { Watcher } from './watchers.ts'
+
+/** What is told of an event of the log: in this order among those of its lane. */
+interface Expectation {
+  key: string
+  lane: string
+  /** Number of the event in the log. */
+  at: number
+}
+
+/** Live: each dashboard shows the newest position of each tracker, and was told of each event once and in order. */
+export const watcherFaults = ({ log }: World, watchers: readonly Watcher[], { latest }: Expected): string[] => {
+  const expected = log.events.flatMap((event, at) => keysOf(event).map(([lane, key]) => ({ lane, key, at })))
+  return watchers.flatMap((watcher, number) => {
+    const faults = [...watcher.faults, ...positionFaults(watcher, latest), ...eventFaults(watcher, expected)]
+    return faults.map((fault) => `dashboard ${number}: ${fault}`)
+  })
+}
+
+const positionFaults = ({ positions }: Watcher, latest: Expected['latest']): string[] =>
+  [...new Set([...positions.keys(), ...latest.keys()])].flatMap((trackerId) => {
+    const [shown, newest] = [positions.get(trackerId), latest.get(trackerId)]
+    const isRight = newest !== undefined && shown !== undefined && Date.parse(shown) === newest
+    return isRight ? [] : [`it shows ${trackerId} of ${shown}, not of ${newest && new Date(newest).toISOString()}`]
+  })
+
+const eventFaults = ({ events, sees }: Watcher, expected: readonly Expectation[]): string[] => {
+  if (sees === undefined) return ['it was never answered']
+  const places = new Map(expected.map(({ key, lane }, place) => [key, { lane, place }]))
+  const last = new Map<string, number>()
+  const faults: string[] = []
+  const heard = new Set<string>()
+  for (const { channel, event } of events) {
+    const key = keyOf(channel, event)
+    const { lane, place } = places.get(key) ?? { lane: '', place: -1 }
+    heard.add(key)
+    if (place < 0) faults.push(`it was told of ${key}, which is not in the log`)
+    else if (place <= (last.get(lane) ?? -1)) faults.push(`it was told of ${key} again or too late`)
+    last.set(lane, place)
+  }
+  const missed = expected.filter(({ key, at }) => at >= sees && !heard.has(key))
+  if (missed.length > 0) faults.push(`it was not told of ${missed.length}: ${missed[0].key}`)
+  return faults
+}
+
+const keyOf = (channel: string, { _id, version, state, gone }: ToldEvent['event']): string => {
+  if (channel === 'task') return `task ${_id} ${gone ? 'gone' : version}`
+  if (channel === 'job') return `job ${_id} ${version}`
+  return channel === 'trip' ? `trip ${_id} ${state}` : `${channel} ${_id}`
+}
+
+/** Lanes and keys of what the editor is told of an event. */
+const keysOf = ({ stream, type, data, revision }: RecordedEvent): [string, string][] => {
+  if (type === DECIDED)
+    return decodeJson<Decided>(data).decisions.map(({ kind, _id }) => {
+      if (kind === 'transition') return [stream, `geofence ${_id}`]
+      return [stream, `trip ${_id} ${kind === 'tripStarted' ? 'running' : 'finished'}`]
+    })
+  const id = idOfStream(stream)
+  if (stream.startsWith(TASK_STREAMS)) return [['task', `task ${id} ${type === TASK.deleted ? 'gone' : revision + 1}`]]
+  if (stream.startsWith(EXPORT.prefix)) return [['job', `job ${id} ${revision + 1}`]]
+  if (type !== NOTIFICATION_MADE) return []
+  const { userId, notificationId } = decodeJson<NotificationMade>(data)
+  return userId === EDITOR ? [['notification', `notification ${notificationId}`]] : []
+}
