@@ -130,7 +130,7 @@ test('whoever may read a job hears how it goes, to its end or its cancellation; 
   await tell('a', { kind: 'progress', attempt: 1, processed: 50, at: START + 4 }) // says nothing any more
   await tell('a', { kind: 'delete', organizationId: ORGANIZATION, at: START + 5 }) // it had ended
   await request('b')
-  await tell('b', { kind: 'fail', code: 'too_large', message: 'Over it.', at: START })
+  await tell('b', { kind: 'fail', attempt: 0, code: 'too_large', message: 'Over it.', at: START })
   await request('c')
   await tell('c', { kind: 'delete', organizationId: ORGANIZATION, at: START + 6 })
   const all = ['queued', 'processing', 'processing', 'completed', 'queued', 'failed', 'queued', 'cancelled']

@@ -52,10 +52,12 @@ export const runAttempt = async <Asked extends JobAsked>(
   const { kind } = work
   const { _id: id } = before
   const attempt = before.attempt + 1
-  const tell = teller(log, kind, id, attempt)
-  const { row } = await tell({ kind: 'start', attempt, at: clock.now() })
+  const tell = teller(log, kind, id)
+  const { state, wrote } = await tell({ kind: 'start', attempt, at: clock.now() })
+  const { row } = state
   const [first] = await log.read(kind.stream(id), 0, 1)
-  if (row?.attempt !== attempt || first?.revision !== 0) return isOver(row)
+  // Without an event of its own it was begun by another process.
+  if (row === undefined || wrote === undefined || first?.revision !== 0) return isOver(row)
   const overtaken = new AbortController()
   let overtaker: JobRow | undefined
   const { signal, release } = anyAborted(ended, overtaken.signal)
@@ -67,9 +69,9 @@ export const runAttempt = async <Asked extends JobAsked>(
     // If the total is an estimate, there may be more.
     const shown = Math.min(processed, row.total ?? Number.POSITIVE_INFINITY)
     const said = { attempt, processed: shown, ...(cursor !== undefined && { cursor }), at: clock.now() }
-    const { row: now } = await tell({ kind: 'progress', ...said })
-    if (now?.attempt !== attempt) {
-      overtaker = now
+    const { state: now } = await tell({ kind: 'progress', ...said })
+    if (now.row?.attempt !== attempt) {
+      overtaker = now.row
       overtaken.abort()
     }
     Object.assign(told, { processed, atMs: nowMs })
@@ -78,7 +80,7 @@ export const runAttempt = async <Asked extends JobAsked>(
   const run = { id, attempt, asked, cursor: row.reached?.cursor, processed: row.processed, signal, progress }
   try {
     const end = await work.run(run)
-    return closing.aborted || isOver((await tell({ kind: 'finish', attempt, ...end, at: clock.now() })).row)
+    return closing.aborted || isOver((await tell({ kind: 'finish', attempt, ...end, at: clock.now() })).state.row)
   } catch (error) {
     if (!overtaken.signal.aborted) throw error
     return isOver(overtaker)
@@ -87,4 +89,4 @@ export const runAttempt = async <Asked extends JobAsked>(
   }
 }
 
-const isOver = (row: JobRow | undefined): boolean => row === undefined || hasEnded(row)
+export const isOver = (row: JobRow | undefined): boolean => row === undefined || hasEnded(row)

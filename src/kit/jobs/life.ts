@@ -1,9 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type { EventLog } from '../../engines/event-log.ts'
 import type { Decider } from '../../kernel/decider.ts'
 import { Failure } from '../../kernel/errors.ts'
 import type { Fact } from '../../kernel/event.ts'
-import { handleCommand } from '../commands/handle-command.ts'
-import { idFrom } from '../commands/ids.ts'
+import { type Handled, handleCommand } from '../commands/handle-command.ts'
 import { evolveJob, hasEnded, type JobAsked, type JobKind, type JobRow } from './job.ts'
 
 export interface JobState<Job extends JobRow = JobRow> {
@@ -16,7 +16,7 @@ export type JobCommand<Asked extends JobAsked = JobAsked> =
   | { kind: 'start'; attempt: number; at: number }
   | { kind: 'progress'; attempt: number; processed: number; cursor?: unknown; at: number }
   | { kind: 'finish'; attempt: number; processed: number; result?: unknown; at: number }
-  | { kind: 'fail'; code: string; message: string; at: number }
+  | { kind: 'fail'; attempt: number; code: string; message: string; at: number }
   /** Ends it, unless it has ended; its record stays. */
   | { kind: 'cancel'; organizationId: string; at: number }
   /** Ends it, unless it has ended, and deletes it. */
@@ -58,9 +58,8 @@ export const jobDecider = <Asked extends JobAsked, Job extends JobRow>(
 
 type Said = Exclude<JobCommand, { kind: 'request' | 'cancel' | 'delete' }>
 
-/** Whether it comes from, or concerns, the attempt under way. A cancelled one may still report its progress. */
+/** Whether it comes from the attempt under way. A cancelled one may still report its progress. */
 const isMeant = (command: Said, row: JobRow): boolean => {
-  if (command.kind === 'fail') return !hasEnded(row)
   if (command.kind === 'start') return !hasEnded(row) && command.attempt === row.attempt + 1
   const isOpen = !hasEnded(row) || (command.kind === 'finish' && row.status === 'cancelled' && row.result === undefined)
   return isOpen && command.attempt === row.attempt
@@ -81,16 +80,13 @@ const end = (
 export const cancelledRow = ({ cancelled, at }: JobDeleted): JobRow | undefined =>
   cancelled && { ...cancelled, status: 'cancelled', updatedAt: at }
 
-/** Logs the service's events of a job; their ids are derived from the attempt. */
+/** Logs the service's events of a job. No other process has their ids: its start is not taken for one's own. */
 export const teller = <Asked extends JobAsked, Job extends JobRow>(
   log: EventLog,
   kind: JobKind<Asked, Job>,
   id: string,
-  attempt: number | 'end' | 'failure',
-): ((command: JobCommand<Asked>) => Promise<JobState<Job>>) => {
-  let told = 0
-  const ids = { next: () => idFrom(kind.kind, id, attempt, told++) }
+): ((command: JobCommand<Asked>) => Promise<Handled<JobState<Job>>>) => {
+  const ids = { next: () => randomUUID() }
   const metadata = { actor: `reactor:${kind.kind}`, $correlationId: id }
-  return async (command) =>
-    (await handleCommand(log, kind.stream(id), jobDecider(kind, id), command, { ids, metadata })).state
+  return (command) => handleCommand(log, kind.stream(id), jobDecider(kind, id), command, { ids, metadata })
 }

@@ -10,8 +10,8 @@ import { loadState } from '../commands/load-state.ts'
 import { Follower, type FollowerServices, type Lag } from '../consumers/follower.ts'
 import { RowsOverlay } from '../consumers/projection-overlay.ts'
 import { pause, untilDone } from '../consumers/retry.ts'
-import { runAttempt, type JobWork } from './attempt.ts'
-import { hasEnded, type JobAsked, vainAttempts } from './job.ts'
+import { isOver, runAttempt, type JobWork } from './attempt.ts'
+import { hasEnded, type JobAsked, type JobRow, vainAttempts } from './job.ts'
 import { jobDecider, teller } from './life.ts'
 import { JOB_RUNS, type JobRunRow } from './rows.ts'
 import { JobTurns } from './turns.ts'
@@ -98,7 +98,7 @@ export class JobRunner {
       if (this.abort.signal.aborted) return
       const work = this.works.get(row.prefix)
       if (work === undefined) continue
-      const tell = teller(log, work.kind, idOf(id, row), 'end')
+      const tell = teller(log, work.kind, idOf(id, row))
       await unlessGone(tell({ kind: 'delete', organizationId: row.organizationId, at: clock.now() }))
     }
   }
@@ -186,28 +186,43 @@ export class JobRunner {
     const { kind } = work
     let last: unknown
     for (let failures = 0; !signal.aborted; failures++) {
+      let attempt = 0
       try {
-        const { row } = (await loadState(log, kind.stream(id), jobDecider(kind, id))).state
+        const row = await this.rowOf(work, id)
         if (row === undefined || hasEnded(row)) return
         if (failures > 0 && (await this.services.isOurs?.()) === false) return
-        if (vainAttempts(row) >= kind.attemptsMax) return await this.fail(work, id, givenUp(kind.attemptsMax, last))
-        if (await runAttempt({ log, clock, closing: this.abort.signal }, work, row, signal)) return
+        attempt = row.attempt
+        if (vainAttempts(row) >= kind.attemptsMax) {
+          if (await this.fail(work, id, attempt, givenUp(kind.attemptsMax, last))) return
+        } else {
+          attempt++
+          if (await runAttempt({ log, clock, closing: this.abort.signal }, work, row, signal)) return
+        }
       } catch (error) {
         if (signal.aborted) return
         this.failed(error)
         last = error
-        if (kind.isFinal(error)) return this.untilDone(() => this.fail(work, id, error))
+        const isEnd = kind.isFinal(error) && (await this.untilDone(() => this.fail(work, id, attempt, error)))
+        if (isEnd !== false) return
       }
       await pause(clock, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)], signal)
     }
   }
 
-  private async fail(work: JobWork, id: string, error: unknown): Promise<void> {
+  /** Ends a job by the failure of an attempt; false where another one is under way, whose work is left as it is. */
+  private async fail(work: JobWork, id: string, attempt: number, error: unknown): Promise<boolean> {
     const { log, clock } = this.services
+    const row = await this.rowOf(work, id)
+    if (row === undefined || row.attempt !== attempt || hasEnded(row)) return isOver(row)
     const code = error instanceof Failure ? error.code : 'internal'
     const { message } = error as Error
     await work.release?.(id)
-    await teller(log, work.kind, id, 'failure')({ kind: 'fail', code, message, at: clock.now() })
+    const { state } = await teller(log, work.kind, id)({ kind: 'fail', attempt, code, message, at: clock.now() })
+    return isOver(state.row)
+  }
+
+  private async rowOf({ kind }: JobWork, id: string): Promise<JobRow | undefined> {
+    return (await loadState(this.services.log, kind.stream(id), jobDecider(kind, id))).state.row
   }
 
   private sweepLater(): void {
@@ -218,7 +233,7 @@ export class JobRunner {
     })
   }
 
-  private untilDone(run: () => Promise<void>): Promise<void> {
+  private untilDone<Result>(run: () => Promise<Result>): Promise<Result | undefined> {
     const onFailure = (error: unknown): void => this.failed(error)
     return untilDone(run, { clock: this.services.clock, signal: this.abort.signal, retryMs: RETRY_MS, onFailure })
   }

@@ -106,7 +106,7 @@ test('a job from its request to its end, for those who may read it', async (t) =
     'another one who sees every hub',
   )
   t.equal((await call('GET', `/${_id}`, { caller: ownerOf(uuidOf('other')) })).status, 404)
-  await tell(_id, { kind: 'fail', code: 'too_large', message: 'Over it.', at: 6 })
+  await tell(_id, { kind: 'fail', attempt: 1, code: 'too_large', message: 'Over it.', at: 6 })
   t.match(await call('GET', `/${_id}/transitions`), { status: 409, body: { message: /Over it/ } })
   t.equal((await call('DELETE', `/${_id}`)).status, 200)
   t.equal((await call('GET', `/${_id}`)).status, 404)

@@ -1,10 +1,11 @@
 import { test, type Test } from 'tap'
+import { logWith } from '../../../src/engines/event-log.ts'
 import { Failure } from '../../../src/kernel/errors.ts'
 import type { Row, TableDeclaration } from '../../../src/kernel/table.ts'
 import { handleCommand } from '../../../src/kit/commands/handle-command.ts'
 import { loadState } from '../../../src/kit/commands/load-state.ts'
 import { idSource } from '../../../src/kit/commands/ids.ts'
-import type { JobRun, JobWork } from '../../../src/kit/jobs/attempt.ts'
+import { type JobRun, type JobWork, runAttempt } from '../../../src/kit/jobs/attempt.ts'
 import { JobPlaces } from '../../../src/kit/jobs/asking.ts'
 import { defineJob, type JobAsked, type JobRow } from '../../../src/kit/jobs/job.ts'
 import { cancelledRow, type JobCommand, type JobDeleted, jobDecider, teller } from '../../../src/kit/jobs/life.ts'
@@ -73,7 +74,7 @@ const open = async (t: Test, doing: Doing) => {
     await projections.close()
     await services.close()
   })
-  return { ...services, act, runs, released, failures, start, tell, ask, rowOf, isNow, typesOf }
+  return { ...services, act, work, runs, released, failures, start, tell, ask, rowOf, isNow, typesOf }
 }
 
 /** A run that counts when it is let to, or is aborted. */
@@ -259,6 +260,43 @@ for (const isOurs of [true, false])
     t.match(await rowOf('one'), isOurs ? { status: 'completed', attempt: 3 } : { status: 'processing', attempt: 2 })
   })
 
+for (const isEnded of [true, false])
+  test(`the last failure of an overtaken attempt changes nothing, and lets go of nothing, where the other ${isEnded ? 'has ended' : 'runs'}`, async (t) => {
+    const go = defer<void>()
+    const { start, ask, tell, rowOf, runs, clock, released } = await open(t, async () => {
+      await go.promise
+      throw new Failure('too_large')
+    })
+    const runner = await start(async () => false)
+    await ask('one')
+    await until('it runs', () => runs.length === 1)
+    await tell('one', { kind: 'start', attempt: 2, at: 1 })
+    const finish = { kind: 'finish', attempt: 2, processed: 100, result: { sum: 100 }, at: 2 } as const
+    if (isEnded) await tell('one', finish)
+    go.resolve()
+    await until('it is left', () => {
+      clock.advance(1_000)
+      return runner.runningCount === 0
+    })
+    t.match(await rowOf('one'), { status: isEnded ? 'completed' : 'processing', attempt: 2 })
+    t.same(released, [], 'what the other has stored stays')
+  })
+
+test('two processes that begin a job at the same moment do not both run the same attempt', async (t) => {
+  const { log, clock, ask, rowOf, runs, work } = await open(t, async () => ({ processed: 1 }))
+  await ask('one')
+  const before = (await rowOf('one')) as JobRow
+  const services = { clock, closing: new AbortController().signal }
+  const begin = (appending: typeof log.append): Promise<boolean> =>
+    runAttempt({ ...services, log: logWith(log, appending) }, work, before, services.closing)
+  const ended = await begin(async (stream, events, expected) => {
+    // It stood still before its append, and another process took the jobs.
+    if (runs.length === 0) await begin((...asked) => log.append(...asked))
+    return log.append(stream, events, expected)
+  })
+  t.same([runs.map(({ attempt }) => attempt), ended], [[1], true])
+})
+
 test('what fails for now is tried again; what gets nowhere, or cannot succeed, fails by name', async (t) => {
   const { act, start, ask, tell, rowOf, isNow, failures, clock, released } = await open(t, async () => {
     throw new Failure('engine_down')
@@ -386,7 +424,7 @@ test('events that come again, as after a crash between rows and their checkpoint
     put: (table: string, scope: string, id: string, row: Row) => tables.storePlace('', [{ table, scope, id, row }]),
     delete: (table: string, scope: string, id: string) => tables.storePlace('', [{ table, scope, id, row: null }]),
   } as Rows
-  const tell = teller(log, COUNT, 'c', 1)
+  const tell = teller(log, COUNT, 'c')
   await tell({ kind: 'request', requested: { organizationId: 'o', rows: 3, at: 0 } })
   await tell({ kind: 'start', attempt: 1, at: 1 })
   await tell({ kind: 'finish', attempt: 1, processed: 3, result: { sum: 6 }, at: 2 })
