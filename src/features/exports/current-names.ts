@@ -4,7 +4,8 @@ import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
 import { bareName, RECORD_MEMBERS } from './columns.ts'
 
 const VALUES = 'values.'
-const BOUND = /\.(?:from|to)$/
+/** A filter by a field, whose name has no point, and its bound. */
+const PARAMETER = /^values\.([^.]+)(\.from|\.to)?$/
 
 /** What an export names of a data type. */
 interface Named {
@@ -59,11 +60,11 @@ const nameNow: Naming = ({ fields }, said) => {
   return said.startsWith(VALUES) || RECORD_MEMBERS.includes(name) ? VALUES + name : name
 }
 
-/** Of filters: `values.price`, `values.price.from`. No name has a point. */
+/** Of filters: `values.price`, `values.price.from`. */
 const parameterNow: Naming = ({ fields }, said) => {
-  if (!said.startsWith(VALUES)) return said
-  const bound = BOUND.exec(said)?.[0] ?? ''
-  const bare = bareName(said.slice(0, said.length - bound.length))
+  const [, named, bound = ''] = PARAMETER.exec(said) ?? []
+  if (named === undefined) return said
+  const bare = bareName(named)
   const name = fieldNamed(fields, bare)?.name ?? bare
   return name === bare ? said : VALUES + name + bound
 }

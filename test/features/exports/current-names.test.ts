@@ -29,6 +29,15 @@ test('names follow their fields, in columns, titles and filters', async (t) => {
   )
 })
 
+test('filters by fields that were called as the bounds of a filter are follow them', async (t) => {
+  const fields = [field('a', 'start', 'from'), field('b', 'end', 'to')]
+  t.same((await current(fields, { filter: { 'values.from': 1, 'values.to': 2, 'values.to.from': 3 } })).filter, {
+    'values.start': 1,
+    'values.end': 2,
+    'values.end.from': 3,
+  })
+})
+
 test('a name that a new field has means that one; one whose field is named beside it stays', async (t) => {
   const fields = [field('a', 'b', 'a'), field('a~3', 'c', 'b')]
   t.same((await current(fields, { fields: ['b'] })).fields, ['b'])
