@@ -173,7 +173,6 @@ export class MatcherPartition {
       this.savedRevision = root.at
     } catch (error) {
       for (const page of pages.keys()) state.dirtyPages.add(page)
-      this.store.forgetDescriptions()
       throw error
     }
   }

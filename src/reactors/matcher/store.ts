@@ -56,9 +56,11 @@ export class MatcherStore {
   private readonly partition: number
   private readonly scope: string
   private owned: OwnedCheckpoint | undefined
-  /** The stored version of each organization's fences, and its rows. */
+  /** The described version of each organization's fences, and its rows. */
   private readonly saved = new Map<string, { fences: Fences; stored: StoredOrganization }>()
-  /** Stored rows of fences that the next root no longer names. */
+  /** Rows of fences that the next root names and that may not be stored. */
+  private readonly unstored = new Map<string, RowChange>()
+  /** Rows of fences that the next root no longer names. */
   private unneeded: string[] = []
   private chunksMade = 0
   private readonly running = new RunningTrips()
@@ -119,13 +121,10 @@ export class MatcherStore {
     throw new Error(`the stored state of ${this.scope} lacks ${id}: it is made again from the log`)
   }
 
-  /** The fences in force for the root, and the rows to write for them. */
+  /** The fences in force for the root, and the rows to write for them: after a failed commit, those of the one before too. */
   describe(fences: readonly Fences[]): { organizations: StoredOrganization[]; changes: RowChange[] } {
-    const changes: RowChange[] = []
-    const organizations = fences
-      .filter(({ through }) => through >= 0)
-      .map((version) => this.describeOne(version, changes))
-    return { organizations, changes }
+    const organizations = fences.filter(({ through }) => through >= 0).map((version) => this.describeOne(version))
+    return { organizations, changes: [...this.unstored.values()] }
   }
 
   /** Notes that an organization's fences are stored already, when they are in the same order. */
@@ -138,12 +137,6 @@ export class MatcherStore {
     else this.unneeded.push(...stored.chunks)
   }
 
-  /** After a failed commit: all rows of fences are written again, under other ids. */
-  forgetDescriptions(): void {
-    for (const { stored } of this.saved.values()) this.unneeded.push(...stored.chunks)
-    this.saved.clear()
-  }
-
   /** Stores pages and rows named by the root, then the root, and the checkpoint with the last. */
   async commit(root: MatcherRoot, changes: readonly RowChange[], pages: ReadonlyMap<number, PageRow>): Promise<void> {
     const rows = [...changes, ...[...pages].map(([page, row]) => this.change(this.pageId(page), row))]
@@ -151,10 +144,11 @@ export class MatcherStore {
     const all = [...rows, this.change('root', root), ...unneeded.map((id) => this.change(id, null))]
     await this.owned?.commitInParts(all, { [this.partition]: root.at }, ROWS_PER_COMMIT)
     this.unneeded.splice(0, unneeded.length)
+    this.unstored.clear()
     this.running.stored()
   }
 
-  private describeOne(fences: Fences, changes: RowChange[]): StoredOrganization {
+  private describeOne(fences: Fences): StoredOrganization {
     const { organizationId, through } = fences
     const before = this.saved.get(organizationId)
     if (before?.fences === fences) return before.stored
@@ -163,15 +157,17 @@ export class MatcherStore {
       if (kept !== undefined) return kept
       const id = `fences.${organizationId}.${this.owned?.fence}.${++this.chunksMade}`
       const inForce = chunk.filter((fence) => fence !== undefined)
-      changes.push(
-        this.change(id, {
-          ids: inForce.map(({ geofenceId }) => geofenceId).join(),
-          revisions: inForce.map(({ revision }) => revision),
-        }),
-      )
+      const row = {
+        ids: inForce.map(({ geofenceId }) => geofenceId).join(),
+        revisions: inForce.map(({ revision }) => revision),
+      }
+      this.unstored.set(id, this.change(id, row))
       return id
     })
-    if (before !== undefined) this.unneeded.push(...before.stored.chunks.filter((id) => !chunks.includes(id)))
+    for (const id of before?.stored.chunks.filter((one) => !chunks.includes(one)) ?? []) {
+      this.unstored.delete(id)
+      this.unneeded.push(id)
+    }
     const groups = [...fences.groups].map(([geofenceGroupId, { revision }]) => ({ geofenceGroupId, revision }))
     const stored = { organizationId, through, groups, chunks }
     this.saved.set(organizationId, { fences, stored })

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { Failure } from '../../../src/kernel/errors.ts'
 import { tablesWith } from '../../../src/engines/table-store.ts'
 import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
 import { PAGE_TRACKERS } from '../../../src/reactors/matcher/state.ts'
@@ -144,3 +145,35 @@ for (const lost of ['page.0', 'fences.'])
       ],
     )
   })
+
+test('saves that fail again and again leave no more to be deleted than one, and the next restores as ever', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const fence = await world.putFence(uuidOf('fence'), { shape: square(0) })
+  await world.announce(0, { sourcePosition: fence.position, geofences: [fence] })
+  await world.points(0, batchOf([fix(1, 0.5)]))
+  let isDown = true
+  const deleted: string[] = []
+  const tables = tablesWith(world.tables, {
+    commit: async (changes, move, numbers) => {
+      if (isDown) throw new Failure('engine_down')
+      deleted.push(...changes.flatMap(({ id, row }) => (row === null ? [id] : [])))
+      return world.tables.commit(changes, move, numbers)
+    },
+  })
+  const matcher = new GeofenceMatcher({ log: world.log, tables, clock: world.clock })
+  await world.run(matcher, 0).catch(() => undefined)
+  for (let failed = 0; failed < 5; failed++) await t.rejects(matcher.save(0), { code: 'engine_down' })
+  isDown = false
+  await matcher.save(0)
+  t.same(deleted, [])
+  await matcher.close()
+  await world.points(0, batchOf([fix(2, 5.5)]))
+  const after = world.matcher()
+  await world.run(after, 0)
+  await after.close()
+  t.same(
+    (await world.transitions(0)).map(({ type }) => type),
+    ['entry', 'leave'],
+  )
+})
