@@ -123,7 +123,6 @@ async function* replay(
   const index = automationIndex(options)
   let before = from.revision
   let read = 0
-  const task = onceEach(sources.task)
   for await (const { events, checkpoint } of options.log.follow(
     { prefixes: [AUTOMATION_STREAMS] },
     from.revision,
@@ -131,7 +130,11 @@ async function* replay(
     REPLAY_PAGE_EVENTS,
   )) {
     const isOwn = (one: string): boolean => one === organizationId
-    const paged = { ...sources, task, runs: await readAhead(sources.runs, organizationId, events) }
+    const paged = {
+      ...sources,
+      task: onceEach(sources.task),
+      runs: await readAhead(sources.runs, organizationId, events),
+    }
     for (const event of events) {
       for (const { told } of await automationEvents(options, paged, event, { index, before }, isOwn)) {
         if (!isBehind(told.reach, from) && isBehind(told.reach, to)) yield told
@@ -159,7 +162,8 @@ const watchedEvents = async (
   for (;;) {
     const left = new Set<string>()
     const isWatched = (organizationId: string): boolean => asks(organizationId) || !left.add(organizationId)
-    const events = await automationEvents(options, sources, event, at, isWatched)
+    const once = { ...sources, task: onceEach(sources.task) }
+    const events = await automationEvents(options, once, event, at, isWatched)
     if (![...left].some(asks)) return events
   }
 }
@@ -224,7 +228,7 @@ const taskIn =
     return dataOf<ResourceData>(last).values as unknown as TaskValues
   }
 
-/** The same, each task read once. */
+/** The same, each task read once: for an event, or a page of them, as tasks may be large. */
 const onceEach = (task: RunSources['task']): RunSources['task'] => {
   const known = new Map<string, ReturnType<typeof task>>()
   return (subject) => {
