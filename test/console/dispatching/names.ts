@@ -56,3 +56,31 @@ test('names that are long, or written from right to left, stay in their place', 
     return box !== null && box.height >= 100
   })
 })
+
+test('events name trackers of which the role shows no position, and never by their whole ids', {
+  skip,
+  timeout: 900_000,
+}, async (t) => {
+  const world = await openConsoleWorld(t)
+  const { service, token, groupId, gateway } = world
+  const circle = { name: 'Yard', geofenceGroupId: groupId, center: { lat: 52, lng: 21 }, radius: 500 }
+  await ask(service, 'POST', '/geofence', { token, body: circle })
+  await gateway.send([{ externalId: 'one', recordedAt: Date.now(), lat: 52, lng: 21 }])
+  await gateway.drained()
+  await until('the crossing', async () => (await ask(service, 'GET', '/geofence-events', { token })).data.length === 1)
+  const { data: trackers } = await ask(service, 'GET', '/trackers', { token })
+  const [{ _id, name }] = trackers
+  const permissions = ['view/geofence', 'view/all-hubs']
+  for (const [shown, more] of [
+    [name, ['view/tracker']],
+    [`Tracker …${_id.slice(-4)}`, []],
+  ] as const) {
+    const body = { name: `Guard ${more.length}`, permissions: [...permissions, ...more] }
+    const { data: role } = await ask(service, 'POST', '/role', { token, body })
+    const login = { email: `guard${more.length}@example.com`, password: 'quite-long-words-42' }
+    await ask(service, 'POST', '/user', { token, body: { ...login, name: 'Guard', roleId: role._id, hubId: [] } })
+    const { page } = await openConsole(t, service)
+    await signIn(page, login)
+    await page.getByText(new RegExp(`${shown}\\W* entered \\W*Yard`)).waitFor()
+  }
+})
