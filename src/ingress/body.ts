@@ -53,6 +53,8 @@ const BYTES_AT_ONCE = 1024 * 1024
 /** Smaller chunks are joined, `SMALL_MAX` in a row: each may hold one byte, and a chunk takes some 150 in memory. */
 const SMALL_BYTES = 1024
 const SMALL_MAX = 256
+/** uWebSockets.js cuts a connection that sends nothing for 10 s after it was resumed. */
+const KEPT_OPEN_MS = 5_000
 
 /**
  * Collects the body of a request: chunks are kept and joined once, at the end, or handed on as they arrive. Bytes over
@@ -172,6 +174,16 @@ export class BodyReader {
     if (!this.isPaused || this.over) return
     this.isPaused = false
     this.res.resume()
+    if (this.ended) this.keepOpen()
+  }
+
+  /** Nothing comes after the last bytes, however long the request runs: each pause begins the time anew. */
+  private keepOpen(): void {
+    this.cancelTimer = this.options.clock.after(KEPT_OPEN_MS, () => {
+      this.res.pause()
+      this.res.resume()
+      this.keepOpen()
+    })
   }
 
   private checkTime(): void {

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { BodyBudget, BodyReader } from '../../src/ingress/body.ts'
 import { systemClock } from '../../src/kernel/system-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { openDoor, rawClient, simpleRoute } from './support.ts'
 
 const schema = {
@@ -287,6 +288,32 @@ test('a body that comes byte by byte is kept in few pieces', async (t) => {
   for await (const piece of reader.pieces()) pieces.push(piece)
   t.ok(Buffer.concat(pieces).equals(sent))
   t.ok(pieces.length < 1_000, `${pieces.length} pieces of 100,000 bytes`)
+})
+
+test('a connection that was held back stays open until its request is over', async (t) => {
+  const clock = new FakeClock()
+  let give: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined
+  const calls: string[] = []
+  const response = {
+    onData: (handler: typeof give) => void (give = handler),
+    pause: () => void calls.push('pause'),
+    resume: () => void calls.push('resume'),
+  }
+  const options = { clock, budget: new BodyBudget(1e6), bytesMax: 1e6, network: 'a', timeoutMs: 60_000 }
+  const reader = new BodyReader(response as never, undefined, { ...options, isStreamed: true })
+  give(new ArrayBuffer(600_000), true)
+  for await (const piece of reader.pieces()) t.equal(piece.length, 600_000)
+  t.same(calls, ['pause', 'resume'])
+  // It is cut 10 s after it was resumed for the last time.
+  for (let seconds = 0; seconds < 60; seconds += 5) {
+    calls.splice(0)
+    clock.advance(5_000)
+    t.same(calls, ['pause', 'resume'], `after ${seconds + 5} s`)
+  }
+  reader.release()
+  calls.splice(0)
+  clock.advance(60_000)
+  t.same(calls, [])
 })
 
 test('bodies of one network leave room for others', (t) => {
