@@ -1,6 +1,6 @@
 import type { Json } from '../../kernel/json.ts'
 import type { ValueRule } from '../values/value-type.ts'
-import type { Convention, DateOrder } from './conventions.ts'
+import { type Convention, CURRENCY, type DateOrder } from './conventions.ts'
 import { type Cell, isBlank } from './table-cells.ts'
 import type { ZonedTime } from '../../kernel/zoned-time.ts'
 
@@ -30,7 +30,7 @@ export const understood = (cell: Cell | undefined, { type, options = [] }: Value
     case 'datetime':
       return momentOf(filled, type, reading)
     case 'coordinate':
-      return placeOf(textOf(filled))
+      return placeOf(plainOf(filled))
     case 'option':
       return { value: optionOf(textOf(filled), options) }
     case 'options':
@@ -40,15 +40,36 @@ export const understood = (cell: Cell | undefined, { type, options = [] }: Value
   }
 }
 
+/** Space, and embeddings and isolates of direction: address books put them around numbers, where nobody sees them. */
+const EDGE = /[\s\u202a-\u202e\u2066-\u2069]/
+const DIRECTIONS = /[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/g
+
 /** A cell as text: numbers without an exponent, dates as they are written in ISO 8601. */
 export const textOf = (cell: Exclude<Cell, null | { fault: string }>): string => {
   if (typeof cell === 'object') return cell.at
-  return typeof cell === 'string' ? cell.trim() : String(cell)
+  if (typeof cell !== 'string') return String(cell)
+  let [from, to] = [0, cell.length]
+  while (from < to && EDGE.test(cell[from])) from++
+  while (to > from && EDGE.test(cell[to - 1])) to--
+  return cell.slice(from, to)
 }
 
+/** The same of a number, date or place: in right-to-left files such marks stand within it too. */
+const plainOf = (cell: Exclude<Cell, null | { fault: string }>): string => textOf(cell).replace(DIRECTIONS, '')
+
 const numberOf = (cell: Exclude<Cell, null | { fault: string }>, { decimal }: Reading): Understood => {
-  const value = typeof cell === 'string' ? parseNumber(cell, decimal) : cell
+  const value = typeof cell === 'string' ? parseNumber(plainOf(cell), decimal) : cell
   return Number.isFinite(value) ? { value: value as number } : { expected: 'must be a number' }
+}
+
+const PREFIX = new RegExp(`^([+-]?)(?:${CURRENCY}|[A-Z]{2,3}(?=[\\d.,+-]))`, 'u')
+const SUFFIX = new RegExp(`(?:${CURRENCY}|(?<=\\d)[A-Z]{3})$`, 'u')
+const IN_PARENTHESES = new RegExp(`^((?:${CURRENCY})?)\\((.*)\\)$`, 'u')
+/** Thousands, which India groups by two digits from the second group on. */
+const [POINTS, COMMAS] = ['\\d{1,3}(\\.\\d{3})+', '\\d{1,3}(,\\d{3})+|\\d{1,2}(,\\d{2})+,\\d{3}']
+const GROUPED = {
+  ',': new RegExp(`^(${POINTS}|\\d*)(,\\d*)?$`),
+  '.': new RegExp(`^(${COMMAS}|\\d*)(\\.\\d*)?$`),
 }
 
 /** A number as people write it: with thousands, a currency, a percent sign, in parentheses where it is negative. */
@@ -56,16 +77,13 @@ export const parseNumber = (text: string, decimal: ',' | '.'): number | undefine
   const bare = text
     .normalize('NFKC')
     .replace(/[\s'’]/g, '')
-    .replace(/^\((.*)\)$/, '-$1')
+    .replace(IN_PARENTHESES, '-$1$2')
     .replace(/−/g, '-')
-    .replace(/^([+-]?)(?:\p{Sc}|[A-Z]{2,3}(?=[\d.,+-]))/u, '$1')
-    .replace(/(?:\p{Sc}|(?<=\d)[A-Z]{3})$/u, '')
+    .replace(PREFIX, '$1')
+    .replace(SUFFIX, '')
     .replace(/^(.*\d)-$/, '-$1')
   const [, sign, digits, exponent = '', percent] = /^([+-]?)([\d.,]+)(e[+-]?\d{1,3})?(%?)$/i.exec(bare) ?? []
-  if (digits === undefined) return undefined
-  const thousands = decimal === ',' ? '\\.' : ','
-  const mark = decimal === ',' ? ',' : '\\.'
-  if (!new RegExp(`^(\\d{1,3}(${thousands}\\d{3})+|\\d*)(${mark}\\d*)?$`).test(digits)) return undefined
+  if (digits === undefined || !GROUPED[decimal].test(digits)) return undefined
   const plain = digits.replaceAll(decimal === ',' ? '.' : ',', '').replace(',', '.')
   if (!/\d/.test(plain)) return undefined
   return Number(`${sign}${plain}${percent === '%' ? 'e-2' : exponent}`)
@@ -93,7 +111,7 @@ const momentOf = (
   if (typeof cell === 'boolean') return expected
   if (typeof cell === 'number')
     return type === 'datetime' && Number.isInteger(cell) && cell > 1e11 ? { value: cell } : expected
-  const parsed = parseMoment(typeof cell === 'object' ? cell.at : cell.trim(), dateOrder)
+  const parsed = parseMoment(plainOf(cell), dateOrder)
   if (parsed === undefined) return expected
   const { date, time, zone: own } = parsed
   if (type === 'time') return time === undefined ? expected : { value: time.slice(0, 8) }
@@ -111,10 +129,14 @@ interface Moment {
 }
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
-const TIME = /(?:^|[T\s,]+)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(\.\d{1,9})?)?\s*([ap])?\.?m?\.?\s*(Z|[+-]\d{2}:?\d{2})?$/i
+const TIME =
+  /(?:^|[T\s,]+)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(\.\d{1,9})?)?\s*([ap])?\.?m?\.?\s*(Z|UTC|GMT|[+-](?:0\d|1[0-4])(?::?\d{2})?)?$/i
+const MOMENT_CHARS_MAX = 100
 
 /** A date, a time of day, or both; the order counts where only numbers stand. */
-export const parseMoment = (text: string, order: DateOrder): Moment | undefined => {
+export const parseMoment = (said: string, order: DateOrder): Moment | undefined => {
+  if (said.length > MOMENT_CHARS_MAX) return undefined
+  const text = said.replace(/\s+/g, ' ')
   const digits = /^\d{13}$/.exec(text)
   if (digits !== null) return { ...split(new Date(Number(text)).toISOString()), zone: 'Z' }
   const found = TIME.exec(text)
@@ -123,7 +145,8 @@ export const parseMoment = (text: string, order: DateOrder): Moment | undefined 
   if (found !== null && !isDateAlone && time === undefined) return undefined
   const rest = (time === undefined ? text : text.slice(0, found?.index)).trim()
   const zone = time === undefined ? undefined : zoneOf(found?.[6])
-  if (rest === '') return time === undefined ? undefined : { time }
+  // Beside a time alone, what looks like a zone ends a span: 08:00-12:00.
+  if (rest === '') return time === undefined || zone !== undefined ? undefined : { time }
   const date = dateOf(rest, order)
   if (date === undefined) return undefined
   return { date, ...(time !== undefined && { time }), ...(zone !== undefined && { zone }) }
@@ -132,7 +155,10 @@ export const parseMoment = (text: string, order: DateOrder): Moment | undefined 
 const split = (iso: string): Moment => ({ date: iso.slice(0, 10), time: iso.slice(11, -1) })
 
 const zoneOf = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : text.toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
+  text
+    ?.toUpperCase()
+    .replace(/^(UTC|GMT)$/, 'Z')
+    .replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours: string, minutes = '00') => `${hours}:${minutes}`)
 
 const timeOf = ([, hour, minute, second = '00', fraction = '', half]: RegExpExecArray): string | undefined => {
   let hours = Number(hour)
@@ -146,17 +172,17 @@ const timeOf = ([, hour, minute, second = '00', fraction = '', half]: RegExpExec
 
 const dateOf = (text: string, order: DateOrder): string | undefined => {
   const bare = text.replace(/^(mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+/i, '')
-  const iso = /^(\d{4})[-./](\d{1,2})[-./](\d{1,2})$/.exec(bare)
+  const iso = /^(\d{4}) ?[-./] ?(\d{1,2}) ?[-./] ?(\d{1,2})\.?$/.exec(bare)
   if (iso !== null) return dayOf(iso[1], iso[2], iso[3])
   const packed = /^(\d{4})(\d{2})(\d{2})$/.exec(bare)
   if (packed !== null) return dayOf(packed[1], packed[2], packed[3])
-  const numbers = /^(\d{1,4})[-./\s](\d{1,2})[-./\s](\d{1,4})$/.exec(bare)
+  const numbers = /^(\d{1,4}) ?[-./ ] ?(\d{1,2}) ?[-./ ] ?(\d{1,4})\.?$/.exec(bare)
   if (numbers !== null) {
     const [, a, b, c] = numbers
     if (order === 'ymd') return dayOf(a, b, c)
     return order === 'dmy' ? dayOf(c, b, a) : dayOf(c, a, b)
   }
-  const dayFirst = /^(\d{1,2})[-./\s]*([a-z]{3,9})\.?[-./,\s]*(\d{2,4})$/i.exec(bare)
+  const dayFirst = /^(\d{1,2})(?:st|nd|rd|th)?[-./\s]*([a-z]{3,9})\.?[-./,\s]*(\d{2,4})$/i.exec(bare)
   if (dayFirst !== null) return dayOf(dayFirst[3], monthOf(dayFirst[2]), dayFirst[1])
   const monthFirst = /^([a-z]{3,9})\.?[-./\s]*(\d{1,2})(?:st|nd|rd|th)?[-./,\s]+(\d{2,4})$/i.exec(bare)
   return monthFirst === null ? undefined : dayOf(monthFirst[3], monthOf(monthFirst[1]), monthFirst[2])
@@ -176,11 +202,20 @@ const dayOf = (year: string, month: string, day: string): string | undefined => 
 
 const pad = (value: number): string => String(value).padStart(2, '0')
 
-const placeOf = (text: string): Understood => {
-  const [, lat, lng] = /^\(?\s*([+-]?\d{1,3}(?:\.\d+)?)\s*[,;\s]\s*([+-]?\d{1,3}(?:\.\d+)?)\s*\)?$/.exec(text) ?? []
-  return lat === undefined
-    ? { expected: 'must be a place such as 52.23, 20.98' }
-    : { value: { lat: Number(lat), lng: Number(lng) } }
+const PLACE_CHARS_MAX = 100
+const PLACES = [
+  /^\(?\s*([+-]?\d{1,3}(?:\.\d+)?)\s*[,;\s]\s*([+-]?\d{1,3}(?:\.\d+)?)\s*\)?$/,
+  /** With decimal commas: two numbers divided by anything but a comma. */
+  /^\(?\s*([+-]?\d{1,3}(?:,\d+)?)\s*[;\s]\s*([+-]?\d{1,3}(?:,\d+)?)\s*\)?$/,
+]
+
+const placeOf = (said: string): Understood => {
+  const text = said.slice(0, PLACE_CHARS_MAX + 1).replaceAll('−', '-')
+  const found =
+    text.length > PLACE_CHARS_MAX ? undefined : PLACES.map((one) => one.exec(text)).find((one) => one !== null)
+  if (found === undefined) return { expected: 'must be a place such as 52.23, 20.98' }
+  const [lat, lng] = found.slice(1).map((degrees) => Number(degrees.replace(',', '.')))
+  return { value: { lat, lng } }
 }
 
 /** The option as it is declared, in any case; an unknown one is left for the rule to refuse. */

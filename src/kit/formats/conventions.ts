@@ -21,8 +21,14 @@ export interface ConventionDefaults {
   dateOrder: DateOrder
 }
 
-const NUMERIC = /^[\s\p{Sc}A-Z(+-]*\d[\d.,'’\s\u00a0\u202f]*[\s\p{Sc}A-Z%)-]*$/u
-const DATED = /^\s*(\d{1,2})([./-])(\d{1,2})\2(\d{2}|\d{4})(?!\d)/
+const CURRENCY_WORDS = 'zł|Kč|kr\\.?|Ft|lei|Rs\\.?'
+/** Signs of currencies, and those that are words; other words may be units, such as tonnes. */
+export const CURRENCY = `[A-Z]{0,2}\\p{Sc}|${CURRENCY_WORDS}`
+const NUMERIC = new RegExp(
+  `^(?:[\\s\\p{Sc}A-Z(+-]|${CURRENCY_WORDS})*\\d[\\d.,'’\\s]*(?:[\\s\\p{Sc}A-Z%)-]|${CURRENCY_WORDS})*$`,
+  'u',
+)
+const DATED = /^\s*(\d{1,2})\s?([./-])\s?(\d{1,2})\s?\2\s?(\d{2}|\d{4})(?!\d)/
 
 /** Reads the texts of all columns to learn how numbers and dates are written in each. */
 export class ConventionFinder {
