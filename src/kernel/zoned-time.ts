@@ -1,6 +1,8 @@
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const CACHED_MAX = 100_000
+/** Years before 0 and after 9999 have a sign and six digits. */
+const LOCAL_CHARS = '2026-11-20T08:00:00.000Z'.length
 
 /**
  * A time zone for frequent questions. An offset is kept for a day that begins and ends with it, as no zone changes twice
@@ -35,11 +37,12 @@ export class ZonedTime {
     return this.afterGap(early, late)
   }
 
-  /** RFC 3339 in local time. */
+  /** RFC 3339 in local time, in UTC where the local year would not have four digits. */
   text(atMs: number): string {
     const offset = this.offsetAt(atMs)
     if (offset !== this.shown.offset) this.shown = { offset, text: offsetText(offset) }
-    return new Date(atMs + offset).toISOString().slice(0, -1) + this.shown.text
+    const local = new Date(atMs + offset).toISOString()
+    return local.length > LOCAL_CHARS ? new Date(atMs).toISOString() : local.slice(0, -1) + this.shown.text
   }
 
   private offsetOfDay(day: number): number | null {

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
 import type { PlacedRow } from '../../kit/formats/feature-writers.ts'
 import { cellOf, type WrittenCell } from '../../kit/formats/table-writer.ts'
+import { parseTime } from '../../kit/http/parse-time.ts'
 import { assertExists } from '../../kit/resource/references.ts'
 import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
@@ -65,6 +66,12 @@ export const RECORD_MEMBERS: readonly string[] = [
 export const bareName = (name: string): string =>
   (name.startsWith('values.') ? name.slice('values.'.length) : name).normalize('NFC')
 
+/** What a name of a record's column says. */
+const recordField = (said: string): { said: string; name: string; isMember: boolean } => {
+  const isMember = RECORD_MEMBERS.includes(said)
+  return { said, name: isMember ? said : bareName(said), isMember }
+}
+
 /** @throws Failure invalid for an unknown type, or one without places if the format needs them */
 export const exportShape = (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> =>
   question.kind === 'data' ? recordShape(tables, caller, question) : taskShape(tables, caller, question)
@@ -80,13 +87,14 @@ const recordShape = async (tables: TableStore, caller: UserCaller, question: Exp
   )
   const hidden = hiddenOf(caller, type)
   const shown = type.fields.filter(({ name }) => !hidden.has(name))
-  const place = shown.find(({ type: one }) => one === 'coordinate')?.name
+  const places = shown.filter(({ type: one }) => one === 'coordinate').map(({ name }) => name)
+  const asked = question.fields?.map(recordField)
+  const place = places.find((one) => asked?.some(({ name }) => name === one)) ?? places[0]
   assertPlaces(question, place !== undefined)
   const times = new Set(shown.filter(({ type: one }) => one === 'datetime').map(({ name }) => name))
-  const names = question.fields ?? ['_id', ...shown.map(({ name }) => name)]
-  const columns = names.map((said): ExportColumn => {
-    const isMember = RECORD_MEMBERS.includes(said)
-    const name = isMember ? said : bareName(said)
+  // A type may have fields that are named like members of its records.
+  const own = shown.map(({ name }) => ({ said: name, name, isMember: false }))
+  const columns = (asked ?? [recordField('_id'), ...own]).map(({ said, name, isMember }): ExportColumn => {
     const readValue = (row: Row): Json | undefined =>
       isMember ? (row[name] as Json) : (row.values as JsonObject | undefined)?.[name]
     const isTime = isMember ? TIMES.has(name) : times.has(name)
@@ -95,33 +103,41 @@ const recordShape = async (tables: TableStore, caller: UserCaller, question: Exp
       cell: (row) => (isTime ? timeCell(readValue(row)) : cellOf(readValue(row))),
     }
   })
+  const isAsked = asked === undefined || asked.some(({ name, isMember }) => name === place && !isMember)
+  const further = isPlaced(question.format) && !isAsked ? [`values.${place}`] : []
   return {
     name: type.name,
     columns,
-    ...(question.fields !== undefined && { fields: question.fields.join() }),
+    ...(question.fields !== undefined && { fields: [...question.fields, ...further].join() }),
     placed: (row) => {
       const values = (row.values ?? {}) as JsonObject
-      const at = place === undefined ? undefined : (values[place] as { lat: number; lng: number } | undefined)
+      const at = place === undefined ? undefined : placeIn(values[place])
       const key = values[type.primaryKey]
-      return at && { id: row._id as string, ...at, properties: values, ...(key !== undefined && { name: String(key) }) }
+      const { [place as string]: _place, ...others } = values
+      const properties = isAsked ? values : others
+      return at && { id: row._id as string, ...at, properties, ...(key !== undefined && { name: String(key) }) }
     },
   }
 }
 
 const taskShape = async (tables: TableStore, caller: UserCaller, question: ExportQuestion): Promise<ExportShape> => {
-  const [flowId, ...others] = [question.filter.flowId ?? []].flat().flatMap((one) => String(one).split(','))
+  const asked = [question.filter.flowId ?? []].flat().flatMap((one) => String(one).toLowerCase().split(','))
+  const [flowId, ...others] = new Set(asked)
   const flow =
     flowId === undefined || others.length > 0
       ? undefined
       : await tables.get<FlowRow>(FLOWS, caller.organizationId, flowId)
-  const own = flow === undefined ? ['components'] : componentsOf(flow).map(({ id }) => `components.${id}`)
+  const components = flow === undefined ? [] : componentsOf(flow)
+  const own = flow === undefined ? ['components'] : components.map(({ id }) => `components.${id}`)
+  const moments = components.filter(({ type }) => type === 'datetime').map(({ id }) => `components.${id}`)
   const names = question.fields ?? [...TASK_FIELDS, ...own]
   const columns = names.map((name): ExportColumn => {
     const path = name.split('.')
     const readValue = (row: Row): Json | undefined => valueIn(row as JsonObject, path)
+    const isTime = TIMES.has(name) || moments.includes(name)
     return {
       title: titleOf(question, name),
-      cell: (row) => (TIMES.has(name) ? timeCell(readValue(row)) : cellOf(readValue(row))),
+      cell: (row) => (isTime ? timeCell(readValue(row)) : cellOf(readValue(row))),
     }
   })
   const members = [...new Set([...names.map((name) => name.split('.')[0]), ...placeMembers(question)])]
@@ -130,13 +146,13 @@ const taskShape = async (tables: TableStore, caller: UserCaller, question: Expor
     columns,
     ...(question.fields !== undefined && { fields: members.join() }),
     placed: (row) => {
-      const { _id: id, lat, lng, ...properties } = row as JsonObject & { _id: string }
-      if (typeof lat !== 'number' || typeof lng !== 'number') return undefined
+      const { _id: id, lat: _lat, lng: _lng, ...properties } = row as JsonObject & { _id: string }
+      const at = placeIn(row as JsonObject)
+      if (at === undefined) return undefined
       const { title, window } = properties as { title?: string; window?: { from: string } }
       return {
         id,
-        lat,
-        lng,
+        ...at,
         properties,
         ...(title !== undefined && { name: title }),
         ...(window && { time: window.from }),
@@ -167,4 +183,13 @@ const valueIn = (row: JsonObject, path: readonly string[]): Json | undefined => 
   return value
 }
 
-const timeCell = (value: Json | undefined): WrittenCell => (typeof value === 'string' ? new Date(value) : null)
+/** A value that was stored before its field became one of times stays as it is. */
+const timeCell = (value: Json | undefined): WrittenCell => {
+  const at = typeof value === 'string' ? parseTime(value) : Number.NaN
+  return Number.isNaN(at) ? cellOf(value) : new Date(at)
+}
+
+const placeIn = (value: Json | undefined): { lat: number; lng: number } | undefined => {
+  const { lat, lng } = (value ?? {}) as JsonObject
+  return typeof lat === 'number' && typeof lng === 'number' ? { lat, lng } : undefined
+}

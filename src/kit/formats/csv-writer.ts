@@ -8,8 +8,11 @@ export interface CsvOptions {
   delimiter?: string
 }
 
-/** First characters that spreadsheets take for the beginning of a formula. */
-const FORMULA = /^[=+\-@\t\r]/
+/**
+ * Beginnings of a formula: spreadsheets pass over blanks before it, some take full-width signs too. Apostrophes before it
+ * are the text's own.
+ */
+const FORMULA = /^'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/
 
 /** A text that a spreadsheet shows and does not run: an apostrophe is put before one that begins like a formula. */
 export const harmless = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)

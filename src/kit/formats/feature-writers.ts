@@ -57,5 +57,6 @@ export const gpxWriter = (): RowWriter<PlacedRow> => ({
 
 const waypoint = ({ id, name, time, lat, lng }: PlacedRow): string => {
   const at = time === undefined ? '' : `<time>${xmlText(time)}</time>`
-  return `<wpt lat="${plainDegrees(lat)}" lon="${plainDegrees(lng)}">${at}<name>${xmlText(name ?? id)}</name><cmt>${xmlText(id)}</cmt></wpt>\n`
+  // GPX has -180 for the antimeridian, and no 180.
+  return `<wpt lat="${plainDegrees(lat)}" lon="${plainDegrees(lng === 180 ? -180 : lng)}">${at}<name>${xmlText(name ?? id)}</name><cmt>${xmlText(id)}</cmt></wpt>\n`
 }

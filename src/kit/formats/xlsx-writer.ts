@@ -14,12 +14,15 @@ export interface XlsxOptions {
 /** Capacity of one sheet, its header included. */
 const SHEET_ROWS_MAX = 1_048_576
 const CELL_CHARS_MAX = 32_767
+/** Of the 31 that a sheet's name may have, in UTF-16, some are for the number of a further sheet. */
 const NAME_CHARS_MAX = 25
 const DAY_MS = 86_400_000
 /** Serial 0 of the 1900 system. */
 const SERIAL_ZERO_MS = Date.UTC(1899, 11, 30)
 /** Serial of the first of March 1900. */
 const MARCH_1900_DAYS = 61
+/** Serial of the first of January 10000, from which on a workbook has no times. */
+const TOO_LATE_DAYS = 2_958_466
 const TIME_FORMAT = 'yyyy-mm-dd hh:mm:ss'
 const TEXT_FORMAT = '@'
 const LEVEL = 4
@@ -105,7 +108,7 @@ const writeCell = (row: exceljs.Row, column: number, value: WrittenCell, zone: Z
     const days = (value.getTime() + zone.offsetAt(value.getTime()) - SERIAL_ZERO_MS) / DAY_MS
     // A workbook has no times before 1900, and a 29th of February of that year, which did not exist.
     const serial = days < MARCH_1900_DAYS ? days - 1 : days
-    if (serial < 1) return writeCell(row, column, value.toISOString(), zone)
+    if (serial < 1 || serial >= TOO_LATE_DAYS) return writeCell(row, column, value.toISOString(), zone)
     cell.value = serial
     cell.numFmt = TIME_FORMAT
     return
@@ -119,7 +122,8 @@ const writeCell = (row: exceljs.Row, column: number, value: WrittenCell, zone: Z
 const READ_TWICE = /&|_x[0-9a-fA-F]{4}_|^\s|\s$/
 
 const sheetName = (name: string): string => {
-  const clean = [...name.replace(/[[\]:*?/\\\p{Cc}]/gu, ' ').trim()].slice(0, NAME_CHARS_MAX).join('')
-  const bare = clean.replace(/^'|'$/g, ' ').trim()
+  const clean = name.replace(/[[\]:*?/\\\p{Cc}]/gu, ' ').trim()
+  const short = clean.slice(0, NAME_CHARS_MAX).replace(/[\ud800-\udbff]$/, '')
+  const bare = short.replace(/^'|'$/g, ' ').trim()
   return bare === '' || bare.toLowerCase() === 'history' ? 'Sheet' : bare
 }

@@ -25,6 +25,17 @@ const bytesOf = async (writer: TableWriter, ...pages: WrittenCell[][][]): Promis
   return Buffer.concat(pieces)
 }
 
+const readAgain = async (bytes: Uint8Array): Promise<unknown[]> => {
+  const source = async function* () {
+    yield bytes
+  }
+  const table = await openTable(source(), { clock: systemClock, signal: new AbortController().signal })
+  const rows: unknown[] = []
+  for await (const page of table.pages()) rows.push(...page.map(({ cells }) => cells))
+  await table.close()
+  return [table.columns, ...rows]
+}
+
 const AT = new Date('2026-07-01T10:00:00.250Z')
 const ROWS: WrittenCell[][] = [
   ['=1+1', -5, true, AT, ' two\n"lines" '],
@@ -43,27 +54,40 @@ t.test('csv: quoted, formulas harmless, numbers numbers', async (t) => {
   t.equal(semicolons, 'a;b\r\n"1,5;";x\r\n')
 })
 
+t.test('csv: formulas are harmless also behind blanks and line breaks, and with full-width signs', async (t) => {
+  const formulas = [' =1+1', '\u00a0=1', '\n=1', '\ufeff@x', '＝1+1', '＋1', '－1', '＠x']
+  const texts = ['a =1', '1-1', '"=1"', '#=1', '']
+  const rows = [...formulas, ...texts].map((text) => [text])
+  const [, ...read] = parse((await bytesOf(csvWriter({ header: ['a'] }), rows)).toString(), {
+    skip_empty_lines: false,
+  }) as string[][]
+  t.same(read.flat(), [...formulas.map((text) => `'${text}`), ...texts])
+})
+
+t.test('times of the last local day that there is', async (t) => {
+  const rows = [[new Date('9999-12-31T22:59:59Z')], [new Date('9999-12-31T23:00:00Z')]]
+  const options = { header: ['at'], sheet: 'S', timeZone: 'Europe/Warsaw' }
+  t.same(parse((await bytesOf(csvWriter(options), rows)).toString()), [
+    ['at'],
+    ['9999-12-31T23:59:59.000+01:00'],
+    ['9999-12-31T23:00:00.000Z'],
+  ])
+  const [, inside, beyond] = (await readAgain(await bytesOf(xlsxWriter(options), rows))) as unknown[][]
+  t.match(inside, [{ at: /^9999-12-31T23:59:59/ }])
+  t.same(beyond, ['9999-12-31T23:00:00.000Z'], 'workbooks have no year 10000')
+})
+
 t.test('csv: what is read again is what was written, formulas and phone numbers too', async (t) => {
   const rows = [
     ['+48 600 100 200', '-5', '@x', '=1+1'],
     ['\tx', "'quoted'", "'", '--'],
+    ["'=1", "''=1", ' =1', '＝1'],
   ]
   const bytes = await bytesOf(csvWriter({ header: ['=a', 'b', 'c', 'd'] }), rows)
   const read: unknown[] = []
   for await (const { cells } of readCsv([bytes], csvFormOf([bytes]), TABLE_LIMITS)) read.push(cells)
   t.same(read, [['=a', 'b', 'c', 'd'], ...rows])
 })
-
-const readAgain = async (bytes: Uint8Array): Promise<unknown[]> => {
-  const source = async function* () {
-    yield bytes
-  }
-  const table = await openTable(source(), { clock: systemClock, signal: new AbortController().signal })
-  const rows: unknown[] = []
-  for await (const page of table.pages()) rows.push(...page.map(({ cells }) => cells))
-  await table.close()
-  return [table.columns, ...rows]
-}
 
 t.test('xlsx: times of the first months of 1900 are read again as they were, earlier ones are texts', async (t) => {
   const times = ['1900-01-01T00:00:00', '1900-02-28T23:59:59', '1900-03-01T00:00:00', '2026-07-01T10:00:00']
@@ -111,6 +135,13 @@ t.test('xlsx: an independent reader finds the same values; no text is a formula'
   t.equal(found[2][0], '<b>&amp;_x000D_')
   t.equal(found[2][4], 'źdźbło 漢字 \u{1f600}')
   t.equal(found[3][4], 'x')
+})
+
+t.test('xlsx: names of sheets keep to the length that spreadsheets take', async (t) => {
+  const nameOf = async (sheet: string): Promise<string> =>
+    read(await bytesOf(xlsxWriter({ header: ['n'], sheet }), [[1]])).SheetNames[0]
+  t.equal(await nameOf('\u{1f600}'.repeat(30)), '\u{1f600}'.repeat(12), 'in UTF-16, no character cut')
+  t.equal(await nameOf('x'.repeat(30)), 'x'.repeat(25))
 })
 
 t.test('xlsx: rows beyond a sheet go on in the next one', async (t) => {
