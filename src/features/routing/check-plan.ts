@@ -93,7 +93,7 @@ const vehicleFaults = async (tables: Tables, plan: CheckedPlan, known: ReadonlyS
   const fresh = named.filter(({ vehicleId }) => !known.has(vehicleId))
   const faults = await vehiclesFaults(tables, plan, fresh)
   for (const [i, { userId }] of routes.entries()) {
-    if (userId === undefined) continue
+    if (userId === undefined || known.has(userId)) continue
     const user = await tables.get(USERS_TABLE, organizationId, userId)
     const path = `/routes/${i}/userId`
     if (user === undefined) faults.push({ path, message: NAMES_NOTHING })

@@ -123,5 +123,5 @@ export class RoutingWriter implements ResourceWrites {
 
 const namedIn = ({ taskIds, routes }: RoutingValues): string[] => [
   ...taskIds,
-  ...routes.map(({ vehicleId }) => vehicleId),
+  ...routes.flatMap(({ vehicleId, userId }) => (userId === undefined ? [vehicleId] : [vehicleId, userId])),
 ]
