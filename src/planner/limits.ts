@@ -12,6 +12,7 @@ export const aloneFault = (problem: Problem, vehicle: Vehicle, task: Task): Reas
   if (vehicle.visitsMax < 1) return 'visitsMax'
   const there = leg(problem, vehicle.start, task.place)
   const back = vehicle.end === undefined ? { distance: 0, durationS: 0 } : leg(problem, task.place, vehicle.end)
+  if (Math.max(there.distance, back.distance) >= (problem.noWay ?? Number.POSITIVE_INFINITY)) return 'noRoad'
   if (there.distance + back.distance > vehicle.distanceMax) return 'distanceMax'
   const breaks = keptBreaks(vehicle.breaks)
   const arrivalS = drivenBy(breaks, vehicle.from, there.durationS * vehicle.pace)
@@ -28,6 +29,7 @@ const ORDER: readonly Reason[] = [
   'tags',
   'capacity',
   'visitsMax',
+  'noRoad',
   'distanceMax',
   'durationMax',
   'workingHours',

@@ -9,6 +9,8 @@ export interface Problem {
   distances: Float32Array
   /** Driving time in the same order, before a vehicle's `pace`. */
   durations: Float32Array
+  /** A distance that stands for no way at all; no route may have it. */
+  noWay?: number
   vehicles: readonly Vehicle[]
   tasks: readonly Task[]
 }
@@ -58,6 +60,7 @@ export type Reason =
   | 'tags'
   | 'capacity'
   | 'visitsMax'
+  | 'noRoad'
   | 'distanceMax'
   | 'durationMax'
   | 'workingHours'

@@ -22,7 +22,14 @@ const COLDEST = 0.005
  * where they cost least, and simulated annealing decides whether to continue with the resulting plan (slack induction
  * by string removals, Christiaens and Vanden Berghe, 2020). The same problem, seed and progress make the same plan.
  */
-export const plan = (problem: Problem, options: SearchOptions): Plan => new Search(problem, options).run()
+export const plan = (problem: Problem, options: SearchOptions): Plan =>
+  new Search(problem.noWay === undefined ? problem : onRoads(problem, problem.noWay), options).run()
+
+/** Vehicles whose routes are shorter than any with a leg that is no way: none drives around the world ten times. */
+const onRoads = (problem: Problem, noWay: number): Problem => ({
+  ...problem,
+  vehicles: problem.vehicles.map((one) => ({ ...one, distanceMax: Math.min(one.distanceMax, noWay / 2) })),
+})
 
 class Search {
   private readonly problem: Problem

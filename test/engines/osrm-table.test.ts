@@ -59,6 +59,8 @@ test('a table comes together from blocks that a server takes', async (t) => {
 test('answers of no use, and none at all, fail with what happened', async (t) => {
   const failing: [what: RegExp, serve: Serve][] = [
     [/answered 500 with what is no JSON/, (_request, response) => void response.writeHead(500).end('<html>')],
+    [/answered 200/, (_request, response) => void response.end('null')],
+    [/few places are too many/, (_request, response) => void response.end('{"code":"TooBig"}')],
     [/answered 400 InvalidQuery/, (_request, response) => void response.writeHead(400).end('{"code":"InvalidQuery"}')],
     [
       /not of the size asked for/,

@@ -50,6 +50,28 @@ test('visits lie on the way, and the vehicle comes back', async (t) => {
   t.equal(one.cost, 30, 'an open route ends at its last task')
 })
 
+test('no route has a leg where there is no way, also between tasks that are reached alone', async (t) => {
+  const noWay = 1e9
+  // Place 3 has no way to it, 1 and 2 none between them.
+  const barred = (from: number, to: number): boolean => [from, to].includes(3) || from * to === 2
+  const rows = [0, 1, 2, 3].map((from) => [0, 1, 2, 3].map((to) => (from !== to && barred(from, to) ? noWay : 10)))
+  const distances = Float32Array.from(rows.flat())
+  const tasks = [1, 2, 3].map((place) => ({ ...TASK, place }))
+  const problem = { places: 4, distances, durations: distances, noWay, tasks, vehicles: [VEHICLE] }
+  const one = plan(problem, steps(200))
+  t.same(
+    one.routes.map(({ visits }) => visits.length),
+    [1],
+  )
+  t.match(
+    one.unassigned.map(({ reason }) => reason),
+    ['noRoom', 'noRoad'],
+  )
+  const two = plan({ ...problem, vehicles: [VEHICLE, VEHICLE] }, steps(200))
+  t.equal(two.cost, 40)
+  t.same(two.unassigned, [{ task: 2, reason: 'noRoad' }])
+})
+
 test('a vehicle that would be early leaves later, and pauses in its breaks', async (t) => {
   const vehicle = { ...VEHICLE, to: 1_000, breaks: [{ from: 105, to: 205 }] }
   const problem = {

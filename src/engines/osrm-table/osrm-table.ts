@@ -112,7 +112,7 @@ class OsrmTable implements TravelTimes {
         signal: AbortSignal.any([signal, deadline.signal]),
       })
       const answer = parse(await read(body, statusCode), statusCode)
-      if (answer.code === 'TooBig') throw new TooBig()
+      if (answer.code === 'TooBig') throw new TooBig('answered that few places are too many')
       if (statusCode === 200 && answer.code === 'Ok') return answer
       throw new Error(`answered ${statusCode} ${answer.code ?? ''} ${answer.message ?? ''}`.slice(0, 200).trim())
     } finally {
@@ -169,7 +169,7 @@ const read = async (body: AsyncIterable<Uint8Array>, status: number): Promise<st
 
 const parse = (text: string, status: number): TableAnswer => {
   try {
-    return JSON.parse(text) as TableAnswer
+    return { ...(JSON.parse(text) as TableAnswer) }
   } catch {
     throw new Error(`answered ${status} with what is no JSON`)
   }

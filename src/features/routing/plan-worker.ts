@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { UNREACHABLE } from '../../engines/travel-times.ts'
 import { distanceMeters } from '../../geo/distance.ts'
 import { systemClock } from '../../kernel/system-clock.ts'
 import type { Plan, Problem } from '../../planner/problem.ts'
@@ -35,11 +36,17 @@ const circles = (places: PlanWork['places']): Float32Array => {
   return matrix
 }
 
+/** Without a driving time there is no way either. */
+const markNoWays = ({ distances, durations }: NonNullable<PlanWork['roads']>): void => {
+  for (let i = 0; i < durations.length; i++) if (durations[i] >= UNREACHABLE) distances[i] = UNREACHABLE
+}
+
 const run = ({ places, roads, tasks, vehicles, seed, seconds, steps, stop }: PlanWork): Plan => {
   const begunMs = systemClock.monotonic()
   const flag = new Int32Array(stop)
   const straight = roads === undefined ? circles(places) : new Float32Array()
   const { distances, durations } = roads ?? { distances: straight, durations: straight }
+  if (roads !== undefined) markNoWays(roads)
   const stepsMax = STEPS_PER_TASK * Math.max(1, tasks.length)
   let toldMs = begunMs
   const progress = (step: number): number => {
@@ -52,7 +59,8 @@ const run = ({ places, roads, tasks, vehicles, seed, seconds, steps, stop }: Pla
     }
     return used
   }
-  return plan({ places: places.length, distances, durations, tasks, vehicles }, { seed, progress })
+  const noWay = roads && { noWay: UNREACHABLE }
+  return plan({ places: places.length, distances, durations, tasks, vehicles, ...noWay }, { seed, progress })
 }
 
 parentPort?.postMessage({ plan: run(workerData as PlanWork) } satisfies PlanAnswer)

@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { near, openRoutingWorld } from '../../support/routing-world.ts'
 
 test('roads come from an OSRM server, block by block; one that fails or hangs fails the planning', async (t) => {
-  let answers: 'well' | 'errors' | 'never' = 'well'
+  let answers: 'well' | 'island' | 'errors' | 'never' = 'well'
   let largest = 0
   const osrm = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://osrm')
@@ -19,9 +19,8 @@ test('roads come from an OSRM server, block by block; one that fails or hangs fa
     if (count > 20) return void response.writeHead(400).end(JSON.stringify({ code: 'TooBig', message: 'Too many' }))
     const indexes = (name: string) => url.searchParams.get(name)?.split(';').map(Number) ?? [...Array(count).keys()]
     const rows = indexes('sources').map((from) => indexes('destinations').map((to) => (from === to ? 0 : 1_000)))
-    response.end(
-      JSON.stringify({ code: 'Ok', distances: rows, durations: rows.map((row) => row.map((one) => one / 10)) }),
-    )
+    const timeOf = (one: number): number | null => (answers === 'island' && one > 0 ? null : one / 10)
+    response.end(JSON.stringify({ code: 'Ok', distances: rows, durations: rows.map((row) => row.map(timeOf)) }))
   }
   await new Promise<void>((done) => osrm.listen(0, '127.0.0.1', done))
   t.teardown(() => {
@@ -39,6 +38,11 @@ test('roads come from an OSRM server, block by block; one that fails or hangs fa
   t.equal(result.routes[0].distanceMeters, 31_000)
   t.equal(result.routes[0].durationSeconds, 3_100, 'driving times do not follow from the speed')
   await send('DELETE', `/routing-result/${result._id}`)
+  answers = 'island'
+  const apart = await planned((await send('POST', '/routing', question)).json.data._id)
+  t.same(apart.routes, [])
+  t.match(apart.unassigned[0], { reason: 'noRoad' })
+  await send('DELETE', `/routing-result/${apart._id}`)
   answers = 'errors'
   const failed = await planned((await send('POST', '/routing', question)).json.data._id)
   t.equal(failed.state, 'failed')
