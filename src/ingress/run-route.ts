@@ -6,6 +6,7 @@ import { idSource } from '../kit/commands/ids.ts'
 import { SETTLE_TIMEOUT_MS, type Settle } from '../kit/consumers/settle.ts'
 import type { IdSource, Reply, RouteRequest } from '../kit/http/route.ts'
 import { identityOf } from './authenticate.ts'
+import { begunStream, type StreamEnded } from './begun-stream.ts'
 import { type BodyReader, hashOf } from './body.ts'
 import type { CompiledRoute } from './compile-route.ts'
 import { assertPlain, assertType } from './content-type.ts'
@@ -67,25 +68,28 @@ const runOnce = async (
   options: RunOptions,
 ): Promise<Answered | StreamAnswer> => {
   const repeat = await repeatOf(call, taken.hash, caller)
-  if (repeat === undefined) return answerOf(await handle(call, make(), options))
+  if (repeat === undefined) return begunAnswer(call, await handle(call, make(), options))
   const begun = await options.idempotency.begin(repeat)
   if ('body' in begun) {
     await taken.discard?.()
-    return begun
+    const { isBase64, body, ...kept } = begun
+    return { ...kept, body: isBase64 === true ? Buffer.from(body, 'base64') : body }
   }
   const revokedToken = call.route.declaration.revokesToken === true ? call.exchange.bearer : undefined
   let answer: Answered | StreamAnswer
   try {
-    answer = answerOf(await handle(call, make(begun), options))
+    answer = await begunAnswer(call, await handle(call, make(begun), options), (kept) =>
+      recorded(options.logger, kept === undefined ? begun.open() : begun.done(kept, undefined)),
+    )
   } catch (error) {
     if (error instanceof Failure && error.status < 500 && error.status !== 429)
       await recorded(options.logger, begun.done(keptOf(answerFailure(error)), undefined))
     else await recorded(options.logger, begun.open())
     throw error
   }
-  const isKept =
-    !('stream' in answer) && typeof answer.body === 'string' && answer.status < 500 && answer.status !== 429
-  await recorded(options.logger, isKept ? begun.done(keptOf(answer as Answered), revokedToken) : begun.open())
+  if ('stream' in answer) return answer
+  const isKept = typeof answer.body === 'string' && answer.status < 500 && answer.status !== 429
+  await recorded(options.logger, isKept ? begun.done(keptOf(answer), revokedToken) : begun.open())
   return answer
 }
 
@@ -255,6 +259,13 @@ const handle = async (call: Call, request: RouteRequest, options: RunOptions): P
     })
     return { reply, isPending: true }
   }
+}
+
+/** An answer, of a stream with its first piece. */
+const begunAnswer = async (call: Call, handled: Handled, ended?: StreamEnded): Promise<Answered | StreamAnswer> => {
+  const answer = answerOf(handled)
+  const isRead = 'stream' in answer && call.exchange.method !== 'HEAD'
+  return isRead ? { ...answer, stream: await begunStream(answer, ended) } : answer
 }
 
 const answerOf = ({ reply, isPending }: Handled): Answered | StreamAnswer => {

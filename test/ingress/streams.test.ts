@@ -166,6 +166,15 @@ test('a stream that fails cuts the connection, so that a part is not taken for t
   t.match(door.lines, [{ level: 'error', msg: 'an answer broke off' }])
 })
 
+test('a stream that fails before its first piece is a failure, and no empty whole', async (t) => {
+  const failing = async function* (pieces: string[]): AsyncGenerator<string> {
+    yield* pieces
+    throw new Error('the engine is gone')
+  }
+  const door = await openDoor(t, { routes: [simpleRoute({}, async () => ({ stream: failing([]) }))] })
+  t.match(await door.call('GET', '/thing'), { status: 500, body: { code: 'internal' } })
+})
+
 test('closing waits for requests under way and refuses new ones', async (t) => {
   let finish = (): void => undefined
   let isRunning = false

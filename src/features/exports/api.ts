@@ -109,7 +109,8 @@ const askRoute = (services: ExportServices, kind: ExportKind): Route =>
       const { shape, walk } = await openExport(services, caller, question, request.now, request.signal)
       const { organizationId, userId } = caller
       const { total } = walk
-      const isDirect = total <= services.directMax
+      // A repeat is answered in the form of the first answer, however many rows there are now.
+      const isDirect = (before?.state.row as ExportRow | undefined)?.isDirect ?? total <= services.directMax
       const timeZone = await timeZoneOf(tables, organizationId)
       const requested = { organizationId, userId, at: request.now, ...question, timeZone, total, isDirect }
       if (!isDirect) {

@@ -33,6 +33,8 @@ export interface KeptAnswer {
   status: number
   headers: { [name: string]: string }
   body: string
+  /** The body is the base64 of its bytes. */
+  isBase64?: true
 }
 
 /** The request has to run: ids and time are those of its first run. */
