@@ -85,11 +85,12 @@ export const sendAnswer = (exchange: Exchange, answer: Answered, { headers, clos
   res.cork(() => {
     const bytes = answer.body === undefined ? answer.bytes : Buffer.byteLength(answer.body)
     const hasLength = bytes !== undefined && answer.status !== 204 && answer.status !== 304
-    const connection: Headers = closeConnection && !hasLength ? { connection: 'close' } : {}
-    writeHead(res, answer.status, SECURITY_HEADERS, headers, answer.headers, connection)
-    if (!hasLength)
-      res.endWithoutBody() // an undefined length would be sent as 2^63
-    else if (exchange.method === 'HEAD') res.endWithoutBody(bytes, closeConnection)
+    const isBare = !hasLength || exchange.method === 'HEAD'
+    const connection: Headers = closeConnection && isBare ? { connection: 'close' } : {}
+    // With a length of its own, uWebSockets.js would wait for the body, and cut the connection at its next request.
+    const length: Headers = hasLength && isBare ? { 'content-length': String(bytes) } : {}
+    writeHead(res, answer.status, SECURITY_HEADERS, headers, answer.headers, connection, length)
+    if (isBare) res.endWithoutBody()
     else res.end(answer.body, closeConnection)
   })
   exchange.finish()

@@ -1,3 +1,4 @@
+import { Agent, request } from 'node:http'
 import { test } from 'tap'
 import { Failure } from '../../src/kernel/errors.ts'
 import { openDoor, simpleRoute } from './support.ts'
@@ -57,6 +58,24 @@ test('HEAD answers as GET without a body', async (t) => {
   t.equal(head.headers.get('etag'), '"3"')
   t.equal(Number(head.headers.get('content-length')), JSON.stringify({ status: true, data: 'x'.repeat(100) }).length)
   t.equal(await head.text(), '')
+})
+
+test('a connection answers on after a HEAD', async (t) => {
+  const door = await openDoor(t, { routes: [simpleRoute({}, async () => ({ body: { data: 'x' } }))] })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const ask = (method: string) =>
+    new Promise<(number | string | boolean | undefined)[]>((resolve, reject) => {
+      const asked = request(`${door.url}/api/v3/thing`, { method, agent }, (answer) => {
+        const said = [method, answer.statusCode, Number(answer.headers['content-length']), asked.reusedSocket]
+        answer.resume().on('end', () => resolve(said))
+      })
+      asked.on('error', reject).end()
+    })
+  const bytes = JSON.stringify({ status: true, data: 'x' }).length
+  t.same(await ask('HEAD'), ['HEAD', 200, bytes, false])
+  t.same(await ask('HEAD'), ['HEAD', 200, bytes, true])
+  t.same(await ask('GET'), ['GET', 200, bytes, true])
 })
 
 test('queries are checked and coerced', async (t) => {
