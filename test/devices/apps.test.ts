@@ -67,6 +67,14 @@ test('an OwnTracks message as libsodium seals it opens with the same key alone',
   t.ok(Number.isNaN(readOwnTracks({ ...message, data: 'short' }, { secret: 'a-secret' }).points[0].lat))
 })
 
+test('a message of OwnTracks says its sender by topic, beside itself, or by its two letters', (t) => {
+  const message = { _type: 'location', lat: 1, lon: 2, tst: 1_700_000_000, tid: 'JJ' }
+  t.equal(readOwnTracks({ ...message, topic: 'owntracks/jane/phone' }, { name: 'beside' }).name, 'owntracks/jane/phone')
+  t.equal(readOwnTracks(message, { name: 'beside' }).name, 'beside')
+  t.equal(readOwnTracks(message).name, 'JJ')
+  t.end()
+})
+
 test('what trackers of hardware say beside a location of OwnTracks, in the units of the table', async (t) => {
   const place = { _type: 'location', lat: 1, lon: 2, tst: 1_700_000_000 }
   const attributesOf = (said: object) => readOwnTracks({ ...place, ...said }).points[0].attributes

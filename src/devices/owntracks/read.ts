@@ -13,7 +13,7 @@ export interface OwnTracksOptions {
 /** One message of OwnTracks: a location, a crossing of one of its own regions, or something without a point. */
 export const readOwnTracks = (body: unknown, { secret, name }: OwnTracksOptions = {}): Heard => {
   const message = opened(objectOf(body) ?? {}, secret)
-  const heard = { ...NOTHING, name: nameOf(message) ?? name }
+  const heard = { ...NOTHING, name: nameOf(message) ?? name ?? textOf(message.tid) }
   if (message._type === 'location') return { ...heard, points: [locationOf(message)] }
   if (message._type === 'transition' && message.lat !== undefined) return { ...heard, points: [transitionOf(message)] }
   return heard
