@@ -7,6 +7,9 @@ import type { WriteContext } from '../../kit/resource/declaration.ts'
 import { dueRows } from '../../kit/resource/due-rows.ts'
 import { assertOneForm, nextAfter, type Recurrence, recurrenceFault } from '../../kit/recurrence/recurrence.ts'
 
+/** Least time between two exports of one config. */
+const GAP_MINUTES_MIN = 5
+
 /** Next due time of each config with a schedule. */
 export const DUE_EXPORTS: TableDeclaration = { name: 'dueExports', version: 1, range: ['nextAt'] }
 
@@ -51,6 +54,6 @@ const recurrenceOf = ({ schedule, scheduledAt }: JsonObject): Recurrence =>
 
 const assertSchedule = (schedule: JsonObject, values: JsonObject): void => {
   assertOneForm(schedule, '/schedule')
-  const fault = recurrenceFault(recurrenceOf(values))
+  const fault = recurrenceFault(recurrenceOf(values), GAP_MINUTES_MIN)
   if (fault !== undefined) throw invalid(`/schedule/${schedule.rrule === undefined ? 'repeat' : 'rrule'}`, fault)
 }

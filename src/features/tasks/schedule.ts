@@ -26,6 +26,8 @@ import { DUE_SCHEDULES, type DueScheduleRow, SCHEDULES } from './schedule-views.
 import { byUser, task } from './task.ts'
 
 const { flowId: _flowId, externalId: _externalId, window: _window, ...content } = task.declaration.fields
+/** Least time between two tasks of one schedule. */
+const GAP_MINUTES_MIN = 1
 const minutes = (max: number) => integer({ min: 0, max })
 
 /** A task's body without its flow; its window is relative to the due time. */
@@ -117,7 +119,7 @@ const kept = ({ values, before, now }: WriteContext): JsonObject => {
   if (isChanged) {
     if (String(values.endTime ?? values.startTime) < String(values.startTime))
       throw invalid('/endTime', 'must not be before startTime')
-    const fault = recurrenceFault(recurrenceOf(values))
+    const fault = recurrenceFault(recurrenceOf(values), GAP_MINUTES_MIN)
     if (fault !== undefined) throw invalid(values.rrule === undefined ? '/repeat' : '/rrule', fault)
   }
   const hub = hubId ?? values.hubId ?? before?.hubId

@@ -73,12 +73,12 @@ const partsOf = (text: string): [name: string, value: string][] =>
       return [name, value.join('=')]
     })
 
-/** Fault of a rule's text, as it follows "must"; undefined for none. */
-export const ruleFault = (text: string): string | undefined => {
+/** Fault of a rule's text, as it follows "must"; undefined for none. `tooOften` is that of a rule of seconds. */
+export const ruleFault = (text: string, tooOften: string): string | undefined => {
   const parts = partsOf(text)
   const read = new Map(parts)
   const freq = read.get('FREQ')
-  if (freq === 'SECONDLY' || isTooOften(read)) return 'be due at most every five minutes'
+  if (freq === 'SECONDLY') return tooOften
   if (Number(read.get('COUNT')) > COUNT_MAX) return `have a COUNT of at most ${COUNT_MAX}, or an end`
   const wrong = parts.find(([name, value]) => !Object.hasOwn(PARTS, name) || !PARTS[name](value))
   if (wrong !== undefined) return `be a rule of RFC 5545 (${wrong.join('=').slice(0, 60)} is no part of one here)`
@@ -93,9 +93,6 @@ export const ruleFault = (text: string): string | undefined => {
     return `name at most ${TIMES_OF_DAY_MAX} times of a day, or be daily`
   return undefined
 }
-
-const isTooOften = (parts: Parts): boolean =>
-  parts.get('FREQ') === 'MINUTELY' && /^0*[1-4]$/.test(parts.get('INTERVAL') ?? '1')
 
 const timesOfDay = (parts: Parts): number =>
   ['BYHOUR', 'BYMINUTE', 'BYSECOND'].reduce((times, name) => times * (parts.get(name)?.split(',').length ?? 1), 1)

@@ -24,8 +24,6 @@ export interface Repeat {
   at: string
 }
 
-/** Shortest time between two due times of one schedule. */
-const GAP_MS_MIN = 5 * 60_000
 const LOOKED_AT = 10
 /** No zone's clock is set back or forward by more. */
 const SHIFT_MS_MAX = 3 * 3_600_000
@@ -37,18 +35,19 @@ export const assertOneForm = ({ rrule, repeat }: { rrule?: unknown; repeat?: unk
     throw invalid(`${path}/rrule`, 'must not stand beside repeat: either says when it is due')
 }
 
-/** Reason why such a schedule cannot be kept; undefined when it can. */
-export const recurrenceFault = (recurrence: Recurrence): string | undefined => {
+/** Reason why such a schedule cannot be kept; undefined when it can. `gapMinutes`: the least between two due times. */
+export const recurrenceFault = (recurrence: Recurrence, gapMinutes: number): string | undefined => {
   const { rrule } = recurrence
-  const fault = rrule === undefined ? undefined : ruleFault(rrule)
+  const tooOften = `be due at most every ${gapMinutes === 1 ? 'minute' : `${gapMinutes} minutes`}`
+  const fault = rrule === undefined ? undefined : ruleFault(rrule, tooOften)
   if (fault !== undefined) return `must ${fault}`
   const beforeMs = Date.parse(recurrence.startTime) - 1_000
   try {
     ruleOf(recurrence, new ZonedTime(recurrence.timeZone), true)
     const dues = duesAfter(recurrence, beforeMs, LOOKED_AT)
     if (dues.length === 0) return 'is never due'
-    const isOften = dues.some((at, i) => i > 0 && at - dues[i - 1] < GAP_MS_MIN)
-    return isOften ? 'must be due at most every five minutes' : undefined
+    const isOften = dues.some((at, i) => i > 0 && at - dues[i - 1] < gapMinutes * 60_000)
+    return isOften ? `must ${tooOften}` : undefined
   } catch (error) {
     return `must be a rule of RFC 5545 (${(error as Error).message.slice(0, 100)})`
   }

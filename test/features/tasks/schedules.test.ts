@@ -27,6 +27,29 @@ test('a repeat of many schedules at once makes each once, wherever the first req
   )
 })
 
+test('a schedule of every minute makes a task each minute', async (t) => {
+  const world = await openIdentity(t)
+  const { call, body } = await world.signup()
+  const flowId = (await call('GET', '/flows?key=visit')).body.data[0]._id
+  const made = await call('POST', '/task/schedule', {
+    name: 'Round',
+    flowId,
+    rrule: 'FREQ=MINUTELY',
+    timeZone: 'UTC',
+    startTime: new Date(world.clock.now()).toISOString(),
+    task: { title: 'Round', hubId: body.data.hubId[0] },
+  })
+  t.equal(made.status, 201, 'a rule of RFC 5545')
+  world.clock.advance(3 * 60_000)
+  const jobs = new ScheduledTasks({ ...world, processes: world.runs }).start()
+  await jobs.idle()
+  await jobs.close()
+  const tasks = async () => (await call('GET', '/tasks?q=Round&sortBy=dueAt&sortOrder=asc')).body.data
+  await until('its tasks to be listed', async () => (await tasks()).length >= 3)
+  const dues = (await tasks()).map(({ dueAt }: { dueAt: string }) => Date.parse(dueAt))
+  t.ok(dues.slice(1).every((at: number, i: number) => at - dues[i] === 60_000))
+})
+
 test('a schedule makes each task once, also after a time when nothing ran', { timeout: 900_000 }, async (t) => {
   const world = await openIdentity(t)
   const { signup, clock } = world

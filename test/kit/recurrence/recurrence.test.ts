@@ -4,6 +4,8 @@ import { duesAfter, recurrenceFault, type Recurrence } from '../../../src/kit/re
 const DAY_MS = 86_400_000
 const DAYS = 730
 
+const faultOf = (rule: Recurrence, gapMinutes = 5): string | undefined => recurrenceFault(rule, gapMinutes)
+
 const wall = (at: number, timeZone: string): string =>
   new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' }).format(at)
 
@@ -54,7 +56,7 @@ test('rules of the RFC are due on the dates that it lists, at nine in New York i
       dates.map((date) => `${date} 09:00`),
       rrule,
     )
-    t.equal(recurrenceFault(rule), undefined, `${rrule} is accepted`)
+    t.equal(faultOf(rule), undefined, `${rrule} is accepted`)
   }
 })
 
@@ -129,16 +131,33 @@ test('the simple form gives the same as its rule, and skips months that lack the
 
 test('a rule that would count for ever is refused', async (t) => {
   const rule = (rrule: string): Recurrence => ({ rrule, timeZone: 'UTC', startTime: '2015-01-01T00:00:00Z' })
-  t.match(recurrenceFault(rule('FREQ=HOURLY;COUNT=10001')), /COUNT/)
-  t.equal(recurrenceFault(rule('FREQ=HOURLY;COUNT=10000')), undefined)
+  t.match(faultOf(rule('FREQ=HOURLY;COUNT=10001')), /COUNT/)
+  t.equal(faultOf(rule('FREQ=HOURLY;COUNT=10000')), undefined)
   t.same(duesAfter(rule('FREQ=HOURLY;COUNT=10000'), Date.parse('2026-01-01'), 1), [], 'it has ended long ago')
 })
 
-test('a rule of minutes is due as the RFC lists it, five minutes apart at least', async (t) => {
+test('a rule may be due every minute where that is the least, on whatever day it is asked', async (t) => {
+  const EVERY_MINUTE = [
+    'FREQ=MINUTELY',
+    'FREQ=MINUTELY;INTERVAL=1;BYDAY=MO,TU,WE,TH,FR;BYHOUR=7,8',
+    'FREQ=DAILY;BYHOUR=9;BYMINUTE=0,1,2',
+  ]
+  for (const rrule of EVERY_MINUTE) {
+    const rule: Recurrence = { rrule, timeZone: 'Europe/Warsaw', startTime: '1997-09-02T05:00:00Z' }
+    t.match(faultOf(rule), /every 5 minutes/)
+    t.equal(faultOf(rule, 1), undefined, rrule)
+    const [first, second] = duesAfter(rule, Date.parse('2026-11-28T12:00:00Z'), 2)
+    t.equal(second - first, 60_000, 'counted from the start of thirty years ago')
+  }
+  for (const rrule of ['FREQ=SECONDLY;INTERVAL=60', 'FREQ=DAILY;BYSECOND=0,59'])
+    t.match(faultOf({ rrule, timeZone: 'UTC', startTime: '2026-11-28T12:00:00Z' }, 1), /every minute/, rrule)
+})
+
+test('a rule of minutes is due as the RFC lists it', async (t) => {
   const timeZone = 'America/New_York'
   const timesOf = (rrule: string, count = 10): string => {
     const rule: Recurrence = { rrule, timeZone, startTime: '1997-09-02T13:00:00Z' }
-    t.equal(recurrenceFault(rule), undefined, rrule)
+    t.equal(faultOf(rule), undefined, rrule)
     return duesAfter(rule, 0, count)
       .map((at) => wall(at, timeZone).slice(8))
       .join(', ')
@@ -162,7 +181,7 @@ test('a rule of minutes is due as the RFC lists it, five minutes apart at least'
 
 test('a rule begins with the second of its start', async (t) => {
   const rule: Recurrence = { rrule: 'FREQ=DAILY;COUNT=1', timeZone: 'UTC', startTime: '2026-11-22T09:05:43.217Z' }
-  t.equal(recurrenceFault(rule), undefined)
+  t.equal(faultOf(rule), undefined)
   t.same(duesAfter(rule, Date.parse('2026-11-20'), 2), [Date.parse('2026-11-22T09:05:43Z')])
 })
 
@@ -182,7 +201,7 @@ const MANY = [
 test('many due times at once are those that come one after the other', async (t) => {
   for (const rrule of MANY) {
     const rule: Recurrence = { rrule, timeZone: 'Europe/Warsaw', startTime: '2026-01-01T06:15:00Z' }
-    t.equal(recurrenceFault(rule), undefined, rrule)
+    t.equal(faultOf(rule), undefined, rrule)
     const dues = duesAfter(rule, Date.parse(rule.startTime), 80)
     for (let i = 1; i < dues.length; i += 9) t.same(duesAfter(rule, dues[i - 1], 1), [dues[i]], `${rrule}: ${i}`)
     if (dues.length < 80) t.same(duesAfter(rule, dues.at(-1) ?? 0, 1), [], `${rrule} has ended`)
@@ -249,10 +268,10 @@ test('a rule that is never due, or that no calendar knows, is refused in a few s
     'FREQ=HOURLY;BYMONTH=6;BYMONTHDAY=31': /^is never due$/,
     'FREQ=HOURLY;INTERVAL=2;BYHOUR=8': /^is never due$/,
     'FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO;BYMONTH=6': /^is never due$/,
-    'FREQ=SECONDLY': /five minutes/,
-    'FREQ=MINUTELY;INTERVAL=4': /five minutes/,
+    'FREQ=SECONDLY': /every 5 minutes/,
+    'FREQ=MINUTELY;INTERVAL=4': /every 5 minutes/,
     'FREQ=MINUTELY;INTERVAL=10;BYMONTH=2': /another FREQ than MINUTELY with BYMONTH/,
-    'FREQ=DAILY;BYMINUTE=0,1': /five minutes/,
+    'FREQ=DAILY;BYMINUTE=0,1': /every 5 minutes/,
     'FREQ=DAILY;COUNT=-1': /RFC 5545 \(COUNT=-1/,
     'FREQ=DAILY;COUNT=0': /RFC 5545/,
     'FREQ=DAILY;COUNT=2;UNTIL=20300101T000000Z': /not both/,
@@ -267,11 +286,7 @@ test('a rule that is never due, or that no calendar knows, is refused in a few s
     '': /RFC 5545/,
   }
   for (const [rrule, fault] of Object.entries(REFUSED))
-    t.match(
-      recurrenceFault({ rrule, timeZone: 'Europe/Warsaw', startTime: '2026-01-01T06:15:00Z' }) ?? '',
-      fault,
-      rrule,
-    )
+    t.match(faultOf({ rrule, timeZone: 'Europe/Warsaw', startTime: '2026-01-01T06:15:00Z' }) ?? '', fault, rrule)
 })
 
 test('a rule is due on the days that all its parts name, or refused', (t) => {
@@ -302,7 +317,7 @@ test('a rule is due on the days that all its parts name, or refused', (t) => {
     // Without a part that names days, the day of the start counts.
     if (kinds.size < named.length || !/MONTHDAY|YEARDAY|BYDAY/.test(named.join())) continue
     const rule = { rrule: `FREQ=YEARLY;${named.join(';')}`, timeZone: 'UTC', startTime: '2026-01-01T00:00:00Z' }
-    const fault = recurrenceFault(rule)
+    const fault = faultOf(rule)
     if (fault !== undefined && fault !== 'is never due') {
       t.match(fault, /not both$/, rule.rrule)
       refused++
@@ -322,7 +337,7 @@ test('a rule ends with the last year that times can name', (t) => {
   t.same(dues.at(-1), '9030-01-01T00:00:00.000Z')
   t.equal(dues.length, 7)
   const last = { rrule: 'FREQ=DAILY', timeZone: 'Europe/Warsaw', startTime: '9999-12-31T23:59:59Z' }
-  t.equal(recurrenceFault(last), 'is never due', 'where the clock on the wall shows a later one')
+  t.equal(faultOf(last), 'is never due', 'where the clock on the wall shows a later one')
   t.end()
 })
 
@@ -373,7 +388,7 @@ test('due times follow the clock on the wall over both changes of the year', (t)
     'FREQ=NEVER',
     'x',
   ])
-    t.ok(recurrenceFault(rule(bad)), bad)
-  t.equal(recurrenceFault(rule('FREQ=HOURLY')), undefined)
+    t.ok(faultOf(rule(bad)), bad)
+  t.equal(faultOf(rule('FREQ=HOURLY')), undefined)
   t.end()
 })
