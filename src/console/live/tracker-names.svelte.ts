@@ -21,7 +21,9 @@ export class TrackerNames {
     if (fresh.length === 0 || !session.may('view/tracker')) return
     if (this.#asked.size >= NAMES_MAX) this.#asked.clear()
     for (const id of fresh) this.#asked.add(id)
-    const { data } = await orNothing(get(`/trackers?_id=${fresh.join()}&fields=name&limit=${ASKED_AT_ONCE}`), { data: [] })
+    const { data } = await orNothing(get(`/trackers?_id=${fresh.join()}&fields=name&limit=${ASKED_AT_ONCE}`), {
+      data: [],
+    })
     const found = data.map(({ _id, name }: Json): [string, string] => [_id, name])
     this.#names = new Map([...this.#names, ...found].slice(-NAMES_MAX))
   }
