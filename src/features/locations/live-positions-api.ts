@@ -19,10 +19,11 @@ import {
   type PositionPlace,
   type PositionQuestion,
 } from './live-positions.ts'
-import { POSITION, POSITION_EXAMPLE } from './schemas.ts'
+import type { TrackersAsked } from '../trackers/views.ts'
+import { POSITION, POSITION_EXAMPLE, TRACKER_FILTERS } from './schemas.ts'
 import type { Position } from './views.ts'
 
-interface Query {
+interface Query extends Pick<TrackersAsked, 'trackerId' | 'userId' | 'vehicleId'> {
   bbox?: string
   hubId?: readonly string[]
   teamId?: readonly string[]
@@ -143,12 +144,15 @@ const decodeCursor = (cursor: string, { filter }: PositionQuestion): { place: Po
   throw invalid('/cursor', 'is not a cursor of this list and these filters')
 }
 
-const filterOf = ({ bbox, near, radius, hubId, teamId, status }: Query): PositionFilter => {
+const filterOf = ({ bbox, near, radius, status, ...ids }: Query): PositionFilter => {
   if (radius !== undefined && near === undefined) throw invalid('/radius', 'needs near')
   return {
     radius,
-    hubIds: hubId && lowerCase(hubId),
-    teamIds: teamId && lowerCase(teamId),
+    trackerIds: ids.trackerId && lowerCase(ids.trackerId),
+    userIds: ids.userId && lowerCase(ids.userId),
+    vehicleIds: ids.vehicleId && lowerCase(ids.vehicleId),
+    hubIds: ids.hubId && lowerCase(ids.hubId),
+    teamIds: ids.teamId && lowerCase(ids.teamId),
     statuses: status,
     ...(bbox !== undefined && { box: boxParameter(bbox) }),
     ...(near !== undefined && { near: nearOf(near) }),
@@ -167,6 +171,7 @@ const querySchema: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
+    ...TRACKER_FILTERS,
     bbox: BBOX_PARAMETER,
     hubId: severalOf('hubId', { ...UUID, description: 'Trackers of this hub.' }),
     teamId: severalOf('teamId', { ...UUID, description: 'Trackers of this team.' }),

@@ -32,7 +32,10 @@ export interface PositionFilter {
   near?: Near
   /** Metres around `near`. */
   radius?: number
+  trackerIds?: readonly string[]
   /** Matches any of them; `null` means trackers without one. */
+  userIds?: readonly string[]
+  vehicleIds?: readonly string[]
   hubIds?: readonly string[]
   teamIds?: readonly string[]
   statuses?: readonly Position['status'][]
@@ -88,15 +91,20 @@ async function* byTracker(
   question: PositionQuestion,
   after?: { page: string | null; trackerId: string },
 ): AsyncGenerator<FoundPosition> {
-  const { caller } = question
+  const { caller, filter } = question
+  const isAfter = ({ trackerId }: LatestPositionRow): boolean => after === undefined || trackerId > after.trackerId
+  if (filter.trackerIds !== undefined) {
+    const named = (await rowsOf(services, caller, filter.trackerIds)).filter(isAfter)
+    for (const { row, tracker } of await seen(services, question, named))
+      yield { position: shown(services, question, row, tracker), place: { page: null, trackerId: row.trackerId } }
+    return
+  }
   for (let page = after?.page ?? null; ; ) {
     const { rows, next } = await services.tables.find<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId, {
       limit: PAGE_ROWS,
       after: page ?? undefined,
     })
-    const left = rows
-      .map(({ row }) => row)
-      .filter(({ trackerId }) => after === undefined || trackerId > after.trackerId)
+    const left = rows.map(({ row }) => row).filter(isAfter)
     for (const { row, tracker } of await seen(services, question, left)) {
       yield { position: shown(services, question, row, tracker), place: { page, trackerId: row.trackerId } }
     }
@@ -125,11 +133,16 @@ async function* byDistance(
   }
 }
 
-/** Every row of the organization, page by page. */
+/** The rows of the named trackers, or every row of the organization, page by page. */
 async function* tablePages(
-  { tables }: LivePositionsServices,
-  { caller }: PositionQuestion,
+  services: LivePositionsServices,
+  { caller, filter }: PositionQuestion,
 ): AsyncGenerator<LatestPositionRow[]> {
+  const { tables } = services
+  if (filter.trackerIds !== undefined) {
+    yield await rowsOf(services, caller, filter.trackerIds)
+    return
+  }
   let page: LatestPositionRow[] = []
   for await (const { row } of tables.scan<LatestPositionRow>(LATEST_POSITIONS.name, caller.organizationId)) {
     page.push(row)
@@ -138,6 +151,17 @@ async function* tablePages(
     page = []
   }
   yield page
+}
+
+/** By tracker; without those that no point has come from. */
+const rowsOf = async (
+  { tables }: LivePositionsServices,
+  { organizationId }: UserCaller,
+  trackerIds: readonly string[],
+): Promise<LatestPositionRow[]> => {
+  const ids = [...new Set(trackerIds)].sort()
+  const rows = await tables.getMany<LatestPositionRow>(LATEST_POSITIONS.name, organizationId, ids)
+  return rows.filter((row) => row !== undefined)
 }
 
 interface Seen {
@@ -151,7 +175,7 @@ const seen = async (
   { caller, filter, now }: PositionQuestion,
   rows: readonly LatestPositionRow[],
 ): Promise<Seen[]> => {
-  const { box, near, radius, hubIds, teamIds, statuses } = filter
+  const { box, near, radius, userIds, vehicleIds, hubIds, teamIds, statuses } = filter
   const here = rows.filter(
     (row) =>
       (box === undefined || boxContains(box, row.lng, row.lat)) &&
@@ -166,7 +190,12 @@ const seen = async (
   return here.flatMap((row, i) => {
     const tracker = trackers[i]
     if (tracker === undefined || !seesWhere(caller, tracker)) return []
-    const isAsked = hasAny(hubIds, tracker.hubIds) && hasAny(teamIds, [tracker.teamId ?? []].flat())
+    const { teamId = [], vehicleId = [], userId = [] } = tracker
+    const isAsked =
+      hasAny(hubIds, tracker.hubIds) &&
+      hasAny(teamIds, [teamId].flat()) &&
+      hasAny(vehicleIds, [vehicleId].flat()) &&
+      hasAny(userIds, seesUserOf(caller, tracker) ? [userId].flat() : [])
     return isAsked ? [{ row, tracker }] : []
   })
 }

@@ -227,6 +227,15 @@ test('people list their sessions and end them', async (t) => {
   t.equal(body.data[0]._id, body.data[0].jti)
   const usedAt = async () => (await ada.call('GET', '/auth/sessions')).body.data[0].lastUsedAt
   await until('the use to be noted', async () => (await usedAt()) === new Date(clock.now()).toISOString())
+  const [{ _id: newest }, { _id: older }] = body.data
+  t.match((await ada.call('GET', `/auth/sessions?_id=${older.toUpperCase()}`)).body, {
+    total: 1,
+    data: [{ _id: older }],
+  })
+  t.match((await ada.call('GET', `/auth/sessions?_id=${older},${newest}`)).body, {
+    total: 2,
+    data: [{ _id: newest }, {}],
+  })
   const first = (await ada.call('GET', '/auth/sessions?limit=1&fields=address')).body
   t.same(first.data, [{ _id: body.data[0]._id, address: '10.0.0.7' }])
   const rest = (await ada.call('GET', `/auth/sessions?limit=1&cursor=${first.nextCursor}`)).body

@@ -100,6 +100,41 @@ test('a user that is made twice with one id', async (t) => {
   t.equal((await owner.call('POST', '/user', { ...body, name: 'Other' })).status, 409)
 })
 
+test('the ids that a user names are taken in any case and kept in lower case', async (t) => {
+  const { call, signup, roleId } = await openIdentity(t)
+  const owner = await signup()
+  const { organizationId, email, hubId: hubs } = owner.body.data
+  const [hubId] = hubs as string[]
+  const team = (await owner.call('POST', '/team', { name: 'Early', hubId })).body.data
+  const [admin, planner] = [await roleId(owner, 'admin'), await roleId(owner, 'planner')]
+  const _id = '0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6a'
+  const upper = (roleId: string) => ({
+    roleId: roleId.toUpperCase(),
+    hubId: [hubId.toUpperCase()],
+    teamIds: [team._id.toUpperCase()],
+  })
+  const kept = { hubId: [hubId], teamIds: [team._id] }
+  const bob = { _id: _id.toUpperCase(), name: 'Bob', email: 'bob@example.com', password: PASSWORD, ...upper(admin) }
+  const first = await owner.call('POST', '/user', bob)
+  t.match(first, { status: 201, body: { data: { _id, version: 1, organizationId, roleId: admin, ...kept } } })
+  t.strictSame((await owner.call('POST', '/user', bob)).body.data, first.body.data, 'the same again')
+  t.match(await owner.call('PATCH', `/user/${_id}`, upper(planner)), {
+    status: 200,
+    body: { data: { roleId: planner, ...kept } },
+  })
+  t.match((await owner.call('GET', `/team/${team._id}`)).body.data, { userIds: [_id] })
+
+  const invited = { _id: _id.replace('6a', '7b').toUpperCase(), email: 'eve@example.com', ...upper(planner) }
+  const eve = await owner.call('POST', '/user/invite', invited)
+  t.match(eve, { status: 201, body: { data: { _id: invited._id.toLowerCase(), roleId: planner, ...kept } } })
+  t.match(await owner.call('POST', '/user/invite', invited), { status: 201, body: { data: eve.body.data } })
+  t.match((await owner.call('GET', '/users')).body, { total: 3 })
+
+  const asked = { organizationId: organizationId.toUpperCase(), password: PASSWORD }
+  t.match(await call('POST', '/auth/login', { body: { email, ...asked } }), { status: 200 })
+  t.match(await owner.call('POST', '/auth/switch-organization', asked), { status: 200 })
+})
+
 test('e-mail and password change in the organization of origin alone, and everywhere at once', async (t) => {
   const world = await openIdentity(t)
   const { signup, login, roleId, authenticator, call } = world

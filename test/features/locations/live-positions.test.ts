@@ -147,6 +147,31 @@ test('pages by number, filters, fields, hubs', async (t) => {
   })
 })
 
+test('positions by tracker, user and vehicle', async (t) => {
+  const { get, ids, tables } = await open(t)
+  const [userId, vehicleId, unseen] = ['user', 'vehicle', 'unseen'].map((name) => idFrom(name, 0))
+  const row = (at: number, more: object) => ({
+    table: TRACKERS_TABLE,
+    scope: ORGANIZATION,
+    id: ids[at],
+    row: { _id: ids[at], name: 'Van', hubIds: [HUBS[0]], ...more },
+  })
+  await tables.commit([row(1, { userId, userHubIds: [HUBS[0]] }), row(2, { vehicleId }), row(4, { vehicleId })])
+  await tables.commit([row(5, { userId: unseen, userHubIds: [HUBS[1]] })])
+  const some = [ids[7], ids[3], ids[900], ids[3].toUpperCase(), idFrom('tracker', 'silent')]
+  t.same((await get(`trackerId=${some}`)).ids, [ids[3], ids[7], ids[900]])
+  t.same((await walk(get, `trackerId=${some}&limit=1`)).flat(), [ids[3], ids[7], ids[900]])
+  t.match((await get(`trackerId=${some}&limit=1`)).body, { total: 3 })
+  t.same((await get(`trackerId=${some}&near=52,21`)).ids, [ids[3], ids[7], ids[900]])
+  t.same((await get(`trackerId=${some}`, { hubIds: [HUBS[1]] })).ids, [ids[3], ids[900]], 'of the hubs of the caller')
+  const seesUsers = { permissions: new Set(['view/location-history', 'view/user']) }
+  t.same((await get(`userId=${userId.toUpperCase()}`, seesUsers)).ids, [ids[1]])
+  t.same((await get(`userId=${unseen}`, seesUsers)).ids, [ids[5]])
+  t.same((await get(`userId=${unseen}`, { ...seesUsers, hubIds: [HUBS[0]] })).ids, [], 'a user whom they do not see')
+  t.same((await get(`vehicleId=${vehicleId}`)).ids, [ids[2], ids[4]])
+  t.match((await get('vehicleId=null&userId=null&limit=1', seesUsers)).body, { total: TRACKERS - 4 })
+})
+
 test('a large page is written as it is read; the next one is named in its body', async (t) => {
   const { get, ids, tables } = await open(t)
   await tables.commit(

@@ -1,5 +1,5 @@
 import { Failure } from '../../../kernel/errors.ts'
-import { email, list, newName, objectSchema, optional, reference, secret } from '../../../kernel/schema.ts'
+import { email, id, list, newName, objectSchema, optional, reference, secret } from '../../../kernel/schema.ts'
 import { rowOf } from '../../../kit/commands/declared-event.ts'
 import { idSchema } from '../../../kit/http/list-query.ts'
 import { allWrote } from '../../../kit/commands/wrote.ts'
@@ -11,7 +11,7 @@ import { originOf } from '../../../kit/resource/writes.ts'
 import { loadReached } from '../users/change-user.ts'
 import { SESSION_MEMBER, type SessionMember } from '../sessions/browser-cookie.ts'
 import type { IdentityContext } from '../context.ts'
-import { countInvitation, createUser, invitation } from '../users/create-user.ts'
+import { countInvitation, createUser, invitation, type NewUser } from '../users/create-user.ts'
 import { loginOrder, openMemberships } from '../identity.ts'
 import { issueToken } from '../sessions/issue-token.ts'
 import { type Link, linkEnded } from './links.ts'
@@ -22,13 +22,14 @@ import { ACCEPT_INVITATION, type AcceptInvitationData } from '../processes.ts'
 import { organizationItem, organizationItems, sessionBody, signInAnswer } from '../sessions/session-answer.ts'
 import { challenge } from '../sign-in/sign-in.ts'
 import type { SignedToken } from '../sessions/tokens.ts'
-import { PASSWORD, user } from '../users/user.ts'
+import { PASSWORD, user, withKeptIds } from '../users/user.ts'
 import { roleOf } from '../users/user-rules.ts'
 import { USERS_TABLE } from '../views.ts'
 
 const { declaration } = user
 
 interface InviteBody {
+  _id?: string
   email: string
   name?: string
   roleId: string
@@ -51,6 +52,7 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
     tag: declaration.tag,
     access: { permission: declaration.permissions.edit },
     body: objectSchema({
+      _id: optional(id()),
       email: email(),
       name: optional(newName({ max: 100 })),
       roleId: reference('roles'),
@@ -95,9 +97,9 @@ export const invitationRoutes = (context: IdentityContext): Route[] => [
 ]
 
 const invite = async (context: IdentityContext, request: RouteRequest<object, InviteBody>): Promise<Reply> => {
-  const { body } = request
-  const name = body.name ?? body.email.slice(0, body.email.lastIndexOf('@')).slice(0, 100)
-  const { row, wrote } = await createUser(context, originOf(request), { ...body, name })
+  const { email: address, name = address.slice(0, address.lastIndexOf('@')).slice(0, 100), ...rest } = request.body
+  const body = withKeptIds({ ...rest, email: address, name })
+  const { row, wrote } = await createUser(context, originOf(request), body as unknown as NewUser)
   return { ...rowReply(await shownBy(declaration, context.services, request, row), row, wrote), status: 201 }
 }
 

@@ -40,7 +40,8 @@ const EXAMPLE = {
 const LIST: ListShape = {
   table: { name: 'sessions', version: 1 },
   members: Object.keys(SESSION_SCHEMA.properties as object),
-  filters: {},
+  filters: { _id: { type: 'string', format: 'uuid' } },
+  several: ['_id'],
   sortable: [],
 }
 
@@ -124,8 +125,10 @@ const sessionsOf = async (context: IdentityContext, request: RouteRequest<ListQu
 }
 
 /** Newest first unless the oldest are requested; a cursor is the id of the previous row. */
-const pageOf = (oldestFirst: readonly Row[], { limit, after, offset = 0, sort }: Find): Found => {
-  const rows = sort?.order === 'asc' ? [...oldestFirst] : [...oldestFirst].reverse()
+const pageOf = (oldestFirst: readonly Row[], { where, limit, after, offset = 0, sort }: Find): Found => {
+  const ids = where?._id as readonly string[] | undefined
+  const asked = oldestFirst.filter(({ _id }) => ids?.includes(_id as string) ?? true)
+  const rows = sort?.order === 'asc' ? asked : asked.reverse()
   const from = after === undefined ? offset : rows.findIndex(({ _id }) => _id === after) + 1
   const page = rows.slice(from, from + limit)
   const next = from + limit < rows.length ? (page.at(-1)?._id as string) : null

@@ -139,8 +139,9 @@ export const memberFor = async (
 ): Promise<UserRow | undefined> => {
   // With another service's identification, limits of a password set by an administrator do not apply.
   const memberships = loginOrder(isByProvider ? { ...state, opensOnly: undefined } : state)
+  const asked = organizationId?.toLowerCase()
   for (const membership of memberships) {
-    if (organizationId !== undefined && membership.organizationId !== organizationId) continue
+    if (asked !== undefined && membership.organizationId !== asked) continue
     const member = await context.services.tables.get<UserRow>(USERS_TABLE, membership.organizationId, membership.userId)
     if (member?.status === 'active') return member
   }

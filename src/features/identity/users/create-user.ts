@@ -2,6 +2,7 @@ import { Failure } from '../../../kernel/errors.ts'
 import type { JsonObject } from '../../../kernel/json.ts'
 import { userOf } from '../../../kit/http/request-context.ts'
 import { type TakePlace, withinQuotas } from '../../../kit/quotas/quotas.ts'
+import { createdId } from '../../../kit/resource/created-id.ts'
 import { asService, type Written, type WriteOrigin } from '../../../kit/resource/writes.ts'
 import { rowOf } from '../../../kit/commands/declared-event.ts'
 import { assertReferences } from '../../../kit/resource/references.ts'
@@ -35,7 +36,8 @@ export interface NewUser {
  */
 export const createUser = async (context: IdentityContext, origin: WriteOrigin, body: NewUser): Promise<Written> => {
   const { _id, password: _password, teamIds = [], ...values } = body
-  const [userId, newIdentityId] = [_id ?? origin.ids.next(), origin.ids.next()]
+  const { id: userId } = createdId(user.declaration, origin, body as unknown as JsonObject)
+  const newIdentityId = origin.ids.next()
   let repeat: Written | undefined
   const { processes, quotas } = context.services
   const { wrote } = await withinQuotas(quotas, origin.organizationId, async (take) => ({

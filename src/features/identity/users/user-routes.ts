@@ -12,7 +12,7 @@ import { changeUser } from './change-user.ts'
 import type { IdentityContext } from '../context.ts'
 import { createUser, type NewUser } from './create-user.ts'
 import { deleteUser } from './delete-user.ts'
-import { OWN_USER, user } from './user.ts'
+import { OWN_USER, user, withKeptIds } from './user.ts'
 import { USERS_TABLE } from '../views.ts'
 
 const { declaration } = user
@@ -25,8 +25,8 @@ export const userRoutes = (context: IdentityContext): Route[] => [
 
 /** A user is more than a record: an identity, a place among the owners, members of teams. */
 const userWrites = (context: IdentityContext): ResourceWrites => ({
-  create: (origin, body) => createUser(context, origin, body as unknown as NewUser),
-  change: (origin, change) => changeUser(context, origin, change),
+  create: (origin, body) => createUser(context, origin, withKeptIds(body) as unknown as NewUser),
+  change: (origin, change) => changeUser(context, origin, { ...change, body: withKeptIds(change.body) }),
   delete: (origin, deletion) => deleteUser(context, origin, deletion),
 })
 

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../../kernel/json.ts'
 import type { Row } from '../../../kernel/table.ts'
 import {
   email,
@@ -13,6 +14,7 @@ import {
   withDefault,
 } from '../../../kernel/schema.ts'
 import { normalizeKey } from '../../../kit/commands/unique-claim.ts'
+import { withDefaults } from '../../../kit/resource/pick.ts'
 import { defineResource } from '../../../kit/resource/resource.ts'
 import { LIVES_MS } from '../links/links.ts'
 import { USERS_TABLE } from '../views.ts'
@@ -22,7 +24,9 @@ export const PASSWORD = secret({ min: 8, max: 200 })
 
 export const USER_HUBS_MAX = 500
 
-const teamIds = withDefault(list(id(), { max: 500, unique: true }), [])
+const HUBS = list(reference('hubs'), { max: USER_HUBS_MAX, unique: true })
+const TEAMS = list(id(), { max: 500, unique: true })
+const teamIds = withDefault(TEAMS, [])
 
 /** A person in one organization. E-mail and password belong to the identity; teams store their members. */
 export const user = defineResource({
@@ -33,7 +37,7 @@ export const user = defineResource({
     name: newName({ max: 100 }),
     email: email(),
     roleId: reference('roles'),
-    hubId: withDefault(list(reference('hubs'), { max: USER_HUBS_MAX, unique: true }), []),
+    hubId: withDefault(HUBS, []),
     status: withDefault(oneOf('invited', 'active', 'disabled'), 'active'),
     language: optional(language()),
     timeZone: optional(timeZone()),
@@ -71,6 +75,11 @@ export const user = defineResource({
     hubId: ['0190f3a2-7c1e-7d4b-9a55-1f2e3d4c5b6c'],
   },
 })
+
+const IDS = { roleId: reference('roles'), hubId: HUBS, teamIds: TEAMS }
+
+/** A body with its ids in lower case, in which they are compared and kept. */
+export const withKeptIds = (body: JsonObject): JsonObject => ({ ...body, ...withDefaults(IDS, body) })
 
 /** A row without its pending e-mail, once that link has expired. */
 export const withoutRunOut = (row: Row, now: number): Row => {
