@@ -212,6 +212,8 @@ class LmdbTableStore implements TableStore {
   async checkpoint(consumer: string): Promise<Checkpoint | undefined> {
     this.checkOpen()
     const value = this.env.meta.getBinary(checkpointKey(consumer))
+    // It may be of a commit whose answer is on its way: rows remembered so far are older than what it says.
+    this.reader.committed()
     return value === undefined ? undefined : unpack<Checkpoint>(value)
   }
 
