@@ -34,6 +34,9 @@ export class Connection {
   private isChecking = false
   private readonly held = new BoundedQueue<{ data: ArrayBuffer; isBinary: boolean }>(HELD_FRAMES_MAX, HELD_BYTES_MAX)
   private wantedToken: string | undefined
+  private lookUpsAsked = 0
+  private lookUpFailures = 0
+  private lookingUp: Promise<void> | undefined
   /** Made at the first one: most connections never renew. */
   private renewals: TokenBucket | undefined
   private cancelTimer = (): void => undefined
@@ -83,22 +86,45 @@ export class Connection {
     this.ws?.end(code, reason)
   }
 
-  /** Looks the caller and their rights up again: gone or revoked closes with 4401. Never rejects. */
-  async lookUp(tries = 0): Promise<void> {
+  /**
+   * Looks the caller and their rights up again: gone or revoked closes with 4401. What is asked for during a look-up is
+   * looked up after it: it may have read what was before. Never rejects.
+   */
+  lookUp(): Promise<void> {
+    this.lookUpsAsked++
+    this.lookingUp ??= this.lookUpAll()
+    return this.lookingUp
+  }
+
+  private async lookUpAll(): Promise<void> {
+    for (let done = -1; done !== this.lookUpsAsked && !this.isClosed; ) {
+      done = this.lookUpsAsked
+      await this.lookUpOnce()
+    }
+    this.lookingUp = undefined
+  }
+
+  private async lookUpOnce(): Promise<void> {
     const credential = this.credential
-    if (this.isClosed || credential === undefined) return
+    if (credential === undefined) return
     try {
       const caller = await this.options.authenticate(credential.token)
       if (this.credential === credential) this.authorize({ token: credential.token, caller })
+      this.lookUpFailures = 0
     } catch (error) {
-      if (this.isClosed || this.credential !== credential) return
-      const isInvalid = error instanceof Failure && error.status === 401
-      if (isInvalid && this.options.clock.monotonic() < this.graceUntil) return
-      if (isInvalid) return this.close(CLOSE.unauthenticated, 'the credential is no longer valid')
-      this.options.logger.warn('a socket could not be looked up anew', { error: String(error), tries })
-      if (tries >= LOOKUP_TRIES_MAX) return this.close(CLOSE.restart, 'the credential could not be checked')
-      this.options.clock.after(LOOKUP_RETRY_MS, () => void this.lookUp(tries + 1))
+      if (this.credential === credential) this.notLookedUp(error)
     }
+  }
+
+  private notLookedUp(error: unknown): void {
+    const { clock, logger } = this.options
+    const isInvalid = error instanceof Failure && error.status === 401
+    if (this.isClosed || (isInvalid && clock.monotonic() < this.graceUntil)) return
+    if (isInvalid) return this.close(CLOSE.unauthenticated, 'the credential is no longer valid')
+    const tries = this.lookUpFailures++
+    logger.warn('a socket could not be looked up anew', { error: String(error), tries })
+    if (tries >= LOOKUP_TRIES_MAX) return this.close(CLOSE.restart, 'the credential could not be checked')
+    clock.after(LOOKUP_RETRY_MS, () => void this.lookUp())
   }
 
   private first(data: ArrayBuffer, isBinary: boolean): void {
@@ -161,12 +187,15 @@ export class Connection {
 
   private async checkWanted(): Promise<void> {
     for (let token = this.wantedToken; token !== undefined && !this.isClosed; token = this.wantedToken) {
+      const asked = this.lookUpsAsked
       try {
         const caller = await this.options.authenticate(token)
         if (this.isClosed || this.credential === undefined) return
         if (identityOf(caller) !== identityOf(this.credential.caller))
           return this.close(CLOSE.forbidden, 'the token is of another user or organization')
         this.authorize({ token, caller })
+        // They looked up the credential before, and this one may be of before what they were asked for.
+        if (asked !== this.lookUpsAsked || this.lookingUp !== undefined) void this.lookUp()
       } catch (error) {
         if (error instanceof Failure && error.status !== 401) this.sendError(error.code, error.message)
         else this.refuse(error)

@@ -427,3 +427,46 @@ test('connections are bounded together, and sockets that end make room', async (
   const fourth = await rawClient(t, door)
   t.equal(await fourth.closed, '', 'one too many is cut')
 })
+
+test('rights that change while a socket is looked up, or renewed, are those that it ends with', async (t) => {
+  const { channel, opened } = noteChannel()
+  const callers = new Map<string, Caller>([['good', user({ hubIds: ['before'] })]])
+  const answers: (() => void)[] = []
+  let isHeld = false
+  const authenticate = async (token: string): Promise<Caller> => {
+    const caller = callers.get(token) as Caller
+    if (isHeld) await new Promise<void>((answer) => answers.push(answer))
+    return caller
+  }
+  const door = await openDoor(t, { channels: [channel], authenticate })
+  const client = await open(t, door)
+  client.send({ type: 'auth', token: 'good' })
+  await waitFor(() => opened.length === 1, 'open')
+  isHeld = true
+  const become = (hubIds: string[], token = 'good'): void => {
+    callers.set(token, user({ hubIds }))
+    door.change({ organizationId: 'org-1', userId: 'user-1' })
+  }
+  const endsWith = (hub: string, next: () => (() => void) | undefined): Promise<void> =>
+    waitFor(() => {
+      next()?.()
+      const { hubIds } = opened[0].reauthorized.at(-1) as Caller & { hubIds: string[] }
+      return hubIds.includes(hub)
+    }, `the rights of ${hub}`)
+  become(['during'])
+  become(['after'])
+  await waitFor(() => answers.length > 0, 'the first look-up')
+  answers.shift()?.()
+  await waitFor(() => opened[0].reauthorized.length > 0, 'the answer to the first')
+  await endsWith('after', () => answers.shift())
+  callers.set('fresh', user({ hubIds: ['after'] }))
+  client.send({ type: 'auth', token: 'fresh' })
+  await waitFor(() => answers.length === 1, 'the renewal')
+  const renewed = answers.shift() as () => void
+  callers.set('fresh', user({ hubIds: ['later'] }))
+  become(['later'])
+  await endsWith('later', () => answers.shift())
+  renewed()
+  await waitFor(() => opened[0].reauthorized.at(-2) !== undefined && answers.length > 0, 'looked up once more')
+  await endsWith('later', () => answers.shift())
+})
