@@ -177,7 +177,9 @@ const bodies = async (t: Test, walk: Walk): Promise<void> => {
 
 /** Nobody makes something in the place of what another organization has. */
 const idTaken = async (t: Test, walk: Walk, operation: Operation): Promise<void> => {
-  const param = `${operation.path.slice(operation.path.lastIndexOf('/') + 1).replace(/-(.)/g, (_, letter) => letter.toUpperCase())}Id`
+  const noun = operation.path.replace(/\/invite$/, '').split('/').at(-1) as string
+  const param = `${noun.replace(/-(.)/g, (_, letter) => letter.toUpperCase())}Id`
+  t.type(walk.world.ids[param], 'string', `an id of ${operation.path}`)
   const { externalId: _external, ...body } = bodyOfOwn(walk, operation, walk.outsider)
   const sent = { ...body, _id: walk.world.ids[param] }
   const answer = await send(walk, operation, walk.outsider.token, walk.outsider.ids, sent)
