@@ -50,7 +50,10 @@ test('exports and imports of an organization end with it, and so do their files'
   t.equal((await gone.download()).status, 200)
   t.equal(jobFilesIn(data).length, 6, 'two exports, two imports with their reports')
 
-  await ask(service, 'DELETE', '/organization', { token: gone.token, body: { password: gone.password } })
+  const body = { password: gone.password }
+  const deletion = await call(service, 'DELETE', '/organization', { token: gone.token, body })
+  // On a busy machine the audit log may be behind for longer than a request waits: the deletion goes on by itself.
+  t.ok([200, 503].includes(deletion.status), deletion.text)
   await until('the download to end', async () => (await gone.download()).status === 404)
   await until('its files to go', () => jobFilesIn(data).length === 3)
   t.equal((await stays.download()).status, 200, 'those of others stay')
