@@ -35,6 +35,8 @@ export class LiveHub implements FeedHub {
   trackersWrote: Wrote | undefined
   /** Revision of the last handled entry of each location stream. */
   private readonly handled: number[]
+  /** Streams that it follows: loaded again after a failure, it goes on where it was, since viewers have had all before. */
+  private readonly followed = new Set<string>()
   private readonly organizations = new Map<string, LiveOrganization>()
   private readonly owing = new Map<Subscription, Viewer>()
   private readonly owners = new Map<Subscription, Viewer>()
@@ -53,7 +55,12 @@ export class LiveHub implements FeedHub {
   /** Consumer of the location streams. */
   readonly positions: PartitionConsumer<LocationEntry> = {
     name: 'live',
-    load: async (partition) => (this.handled[partition] = await this.options.log.head(locationStream(partition))),
+    load: async (partition) => {
+      const stream = locationStream(partition)
+      if (!this.followed.has(stream)) this.handled[partition] = await this.options.log.head(stream)
+      this.followed.add(stream)
+      return this.handled[partition]
+    },
     handle: (entry) => this.onLocations(entry),
   }
 
@@ -61,9 +68,11 @@ export class LiveHub implements FeedHub {
   readonly events: PartitionConsumer<{ revision: number; decided?: Decided }> = {
     name: 'live-events',
     load: async (partition) => {
-      const revision = await this.options.log.head(transitionStream(partition))
-      this.vector[partition] = { revision, seen: ALL_SEEN }
-      return revision
+      const stream = transitionStream(partition)
+      if (!this.followed.has(stream))
+        this.vector[partition] = { revision: await this.options.log.head(stream), seen: ALL_SEEN }
+      this.followed.add(stream)
+      return this.vector[partition].revision
     },
     handle: ({ revision, decided }, partition) => {
       const waiting = decided && this.factsOf(decided)

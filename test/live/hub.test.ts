@@ -889,3 +889,15 @@ test('a connection that watched nothing for a while, or that could not be served
   clock.advance(20 * 60_000)
   await moves(2)
 })
+
+test('loaded again after a failure, the hub goes on where it was', async (t) => {
+  const { hub, log } = await open(t)
+  for (const [consumer, stream] of [
+    [hub.positions, 'locations-0'],
+    [hub.events, transitionStream(0)],
+  ] as const) {
+    const at = await consumer.load(0)
+    await log.append(stream, [eventOf(1, decidedOf(0, []))], 'any')
+    t.equal(await consumer.load(0), at)
+  }
+})
