@@ -36,19 +36,26 @@ const positionFaults = ({ positions }: Watcher, latest: Expected['latest']): str
 
 const eventFaults = ({ events, sees }: Watcher, expected: readonly Expectation[]): string[] => {
   if (sees === undefined) return ['it was never answered']
-  const places = new Map(expected.map(({ key, lane }, place) => [key, { lane, place }]))
+  // A trip begins again under its id where its first point comes again after the tracker was deleted.
+  const places = new Map<string, number[]>()
+  for (const [place, { key }] of expected.entries()) places.set(key, [...(places.get(key) ?? []), place])
   const last = new Map<string, number>()
   const faults: string[] = []
-  const heard = new Set<string>()
+  const heard = new Set<number>()
   for (const { channel, event } of events) {
     const key = keyOf(channel, event)
-    const { lane, place } = places.get(key) ?? { lane: '', place: -1 }
-    heard.add(key)
-    if (place < 0) faults.push(`it was told of ${key}, which is not in the log`)
-    else if (place <= (last.get(lane) ?? -1)) faults.push(`it was told of ${key} again or too late`)
-    last.set(lane, place)
+    const known = places.get(key)
+    if (known === undefined) {
+      faults.push(`it was told of ${key}, which is not in the log`)
+      continue
+    }
+    const { lane } = expected[known[0]]
+    const place = known.find((one) => one > (last.get(lane) ?? -1))
+    if (place === undefined) faults.push(`it was told of ${key} again or too late`)
+    else heard.add(place)
+    last.set(lane, place ?? known[0])
   }
-  const missed = expected.filter(({ key, at }) => at >= sees && !heard.has(key))
+  const missed = expected.filter(({ at }, place) => at >= sees && !heard.has(place))
   if (missed.length > 0) faults.push(`it was not told of ${missed.length}: ${missed[0].key}`)
   return faults
 }
