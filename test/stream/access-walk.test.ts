@@ -177,7 +177,10 @@ const bodies = async (t: Test, walk: Walk): Promise<void> => {
 
 /** Nobody makes something in the place of what another organization has. */
 const idTaken = async (t: Test, walk: Walk, operation: Operation): Promise<void> => {
-  const noun = operation.path.replace(/\/invite$/, '').split('/').at(-1) as string
+  const noun = operation.path
+    .replace(/\/invite$/, '')
+    .split('/')
+    .at(-1) as string
   const param = `${noun.replace(/-(.)/g, (_, letter) => letter.toUpperCase())}Id`
   t.type(walk.world.ids[param], 'string', `an id of ${operation.path}`)
   const { externalId: _external, ...body } = bodyOfOwn(walk, operation, walk.outsider)
