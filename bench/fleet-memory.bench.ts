@@ -73,7 +73,6 @@ const hub = new LiveHub({
   logger: { debug() {}, info() {}, warn() {}, error: failed },
   onConflated() {},
   sources: {
-    trackersStoredTo: async () => -1,
     latestPoints: async () => ({ points: rows(), keptUpTo: {} }),
     trackers: async () => facts(),
     factsOf: async () => [],

@@ -82,7 +82,6 @@ const measure = async (field: number, dispatchers: number): Promise<void> => {
     logger: { debug() {}, info() {}, warn() {}, error: (message, fields) => console.error(message, fields) },
     onConflated: () => {},
     sources: {
-      trackersStoredTo: async () => -1,
       latestPoints: async () => ({ points: (async function* () {})(), keptUpTo: {} }),
       trackers: async () => (async function* () {})(),
       factsOf: async () => [],

@@ -46,7 +46,6 @@ const hub = new LiveHub({
   logger: { debug() {}, info() {}, warn() {}, error() {} },
   onConflated: () => {},
   sources: {
-    trackersStoredTo: async () => -1,
     latestPoints: async () => ({ points: none(), keptUpTo: {} }),
     trackers: async () => facts(),
     factsOf: async () => [],

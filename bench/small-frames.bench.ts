@@ -130,7 +130,6 @@ const hub = new LiveHub({
   logger,
   onConflated() {},
   sources: {
-    trackersStoredTo: async () => -1,
     latestPoints: async () => ({ points: none(), keptUpTo: {} }),
     trackers: async () => facts(),
     factsOf: async () => [],

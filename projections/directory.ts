@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
-import { joinParts, type Projection } from '../src/kit/consumers/projection.ts'
+import { DIRECTORY, joinParts, type Projection } from '../src/kit/consumers/projection.ts'
 import type { TableDeclaration } from '../src/kernel/table.ts'
-
-export const DIRECTORY_NAME = 'directory'
 
 /** The part of the directory with the rows of one kind of record. */
 export type DirectoryPart = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 'apply'>
@@ -13,7 +11,7 @@ export type DirectoryPart = Pick<Projection, 'tables' | 'prefixes' | 'inputs' | 
  */
 export const directory = (parts: readonly DirectoryPart[]): Projection =>
   joinParts(
-    DIRECTORY_NAME,
+    DIRECTORY,
     parts.map((part) => ({ ...part, name: part.tables[0].name, version: versionOf(part.tables) })),
   )
 

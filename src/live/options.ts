@@ -17,8 +17,6 @@ export interface NamedTracker {
 export interface LiveSources {
   /** The rows of the latest positions, and the stored revision of each partition before they were read. */
   latestPoints(organizationId: string): Promise<{ points: AsyncIterable<LatestPoint>; keptUpTo: Checkpoint }>
-  /** Position of the log through which trackers and users are stored; -1 for nothing. */
-  trackersStoredTo(): Promise<number>
   /** Every tracker, once these writes are stored (undefined: the present state). @throws Failure engine_down */
   trackers(organizationId: string, wrote: Wrote | undefined): Promise<AsyncIterable<NamedTracker>>
   /** The existing ones of these trackers and of the phones of these users; as `trackers`. */

@@ -1,8 +1,10 @@
+import type { TableStore } from '../engines/table-store.ts'
 import { TRACKER_STREAMS } from '../features/trackers/events.ts'
 import { decodeJson, type RecordedEvent } from '../kernel/event.ts'
 import { idOfStream } from '../kit/commands/declared-event.ts'
 import { allWrote } from '../kit/commands/wrote.ts'
 import { Follower } from '../kit/consumers/follower.ts'
+import { DIRECTORY } from '../kit/consumers/projection.ts'
 import type { Wrote } from '../kit/http/route.ts'
 import type { LiveHub } from './hub.ts'
 
@@ -13,9 +15,8 @@ const USER_STREAMS = 'user-'
  * Updates the live view for trackers made, renamed or moved by any process. It begins where the tables end, which may be
  * behind the log: the first viewer reads them.
  */
-export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
+export const trackerFeed = async (hub: LiveHub, tables: Pick<TableStore, 'checkpoint'>): Promise<Follower> => {
   const { sources } = hub.options
-  const storedTo = await sources.trackersStoredTo()
   const newest = new Map<string, number>()
   const tellEach = async (events: readonly RecordedEvent[], wrote: Wrote): Promise<void> => {
     for (const [organizationId, own] of byOrganization(events)) {
@@ -38,7 +39,7 @@ export const trackerFeed = async (hub: LiveHub): Promise<Follower> => {
       if (hub.trackersWrote !== undefined) await tellEach(events, hub.trackersWrote)
       return undefined
     },
-  }).startBehind(storedTo)
+  }).startBehindRows(tables, DIRECTORY)
 }
 
 const byOrganization = (events: readonly RecordedEvent[]): Map<string, RecordedEvent[]> => {

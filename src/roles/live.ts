@@ -14,7 +14,6 @@ import { jobFeed } from '../live/job-feed.ts'
 import type { LiveSources } from '../live/options.ts'
 import { trackerFeed } from '../live/tracker-feed.ts'
 import { FEATURES } from '../product.ts'
-import { DIRECTORY_NAME } from '../../projections/directory.ts'
 import { latestCheckpoint } from '../../projections/latest-restore.ts'
 import type { OpenRole, RoleServices } from './role.ts'
 
@@ -23,10 +22,10 @@ const STORED_LIMIT_MS = 5_000
 
 /** The live view. Every process that serves it follows every partition. */
 export const openLive: OpenRole = async (services) => {
-  const { partitions, clock, feeds, metrics } = services
+  const { partitions, tables, clock, feeds, metrics } = services
   const hub = liveHub(services)
   metrics.beforeScrape(() => metrics.liveClients.set(hub.clientCount))
-  const followers: Follower[] = [await trackerFeed(hub)]
+  const followers: Follower[] = [await trackerFeed(hub, tables)]
   const follow = async (partition: number): Promise<void> => {
     await feeds.transitions.add(hub.events, partition)
     await feeds.locations.add(hub.positions, partition)
@@ -82,7 +81,6 @@ const sourcesOf = ({ tables, keyring, partitions, settle }: SourceServices): Liv
       const keptUpTo = await latestCheckpoint(tables, partitions)
       return { points: latestPoints(tables, organizationId), keptUpTo }
     },
-    trackersStoredTo: async () => (await tables.checkpoint(DIRECTORY_NAME))?.all ?? -1,
     trackers: async (organizationId, wrote) => {
       if (wrote !== undefined) await stored(settle(wrote, STORED_LIMIT_MS))
       return trackerFacts(organizationId)

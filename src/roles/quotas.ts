@@ -3,9 +3,9 @@ import type { TableStore } from '../engines/table-store.ts'
 import { AUTOMATIONS } from '../features/automations/views.ts'
 import { RECORDS } from '../features/data/views.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { DIRECTORY } from '../kit/consumers/projection.ts'
 import { Quotas } from '../kit/quotas/quotas.ts'
 import { automations } from '../../projections/automations.ts'
-import { DIRECTORY_NAME } from '../../projections/directory.ts'
 import { NO_SUMS } from '../kit/quotas/uses.ts'
 
 /** Limits whose table has another name. */
@@ -22,6 +22,6 @@ export const quotasOf = (
       thing,
       max: limits[name],
       ...(!Object.hasOwn(NO_SUMS, name) && { table: TABLES[name] ?? name }),
-      consumer: name === AUTOMATIONS.name ? automations.name : DIRECTORY_NAME,
+      consumer: name === AUTOMATIONS.name ? automations.name : DIRECTORY,
     })),
   )

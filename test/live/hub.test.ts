@@ -92,7 +92,6 @@ const open = async (
       logger: { debug() {}, info() {}, warn() {}, error() {} },
       onConflated: () => {},
       sources: {
-        trackersStoredTo: async () => -1,
         latestPoints: async () => {
           if (await isDown()) throw new Error('the tables do not answer')
           return { points: each(latest), keptUpTo: {} }

@@ -67,7 +67,6 @@ const open = async (t: Test) => {
       onConflated: () => {},
       logger: { debug() {}, info() {}, warn() {}, error: (message) => t.fail(message) },
       sources: {
-        trackersStoredTo: async () => -1,
         latestPoints: async () => ({ points: (async function* () {})(), keptUpTo: {} }),
         factsOf: async () => [],
         trackers: async () => (async function* () {})(),

@@ -36,7 +36,7 @@ test('a tracker that the log has and the tables do not, when a process starts, i
     origin: { logId: 'log', epoch: 0 } as LogOrigin,
     settle: settling(services, [projection]),
   } as unknown as Parameters<typeof liveHub>[0])
-  const feed = await trackerFeed(view)
+  const feed = await trackerFeed(view, services.tables)
   t.teardown(() => feed.close())
   const { messages } = await watchLive(view, ownerOf(organizationId), { channels: ['positions'] })
   const point = { trackerId, organizationId, recordedAt: systemClock.now(), lat: 52, lng: 21 }

@@ -2,6 +2,7 @@ import { breathe } from '../../kernel/breath.ts'
 import { decodeJson, type RecordedEvent } from '../../kernel/event.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { eachOnce, Follower } from '../../kit/consumers/follower.ts'
+import { DIRECTORY } from '../../kit/consumers/projection.ts'
 import type { Services } from '../../kit/services.ts'
 import type { DeviceAuthenticator } from './device-authenticator.ts'
 import {
@@ -30,10 +31,11 @@ export interface WatchedTrackers {
 
 /**
  * Keeps a process's caches of trackers and keys current, whoever changed them: follows each change in the log, so that
- * a deleted tracker is refused before any table has the deletion. Resolves once it listens. `name` is the consumer's.
+ * a deleted tracker is refused before any table has the deletion, also one deleted before this process started. Resolves
+ * once it listens. `name` is the consumer's.
  */
 export const watchTrackers = async (
-  services: Pick<Services, 'log' | 'clock' | 'logger'>,
+  services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger'>,
   name: string,
   watched: WatchedTrackers,
 ): Promise<Follower> =>
@@ -44,7 +46,7 @@ export const watchTrackers = async (
       await breathe()
       note(event, watched)
     }),
-  }).startBehind(await services.log.headPosition())
+  }).startBehindRows(services.tables, DIRECTORY)
 
 const note = (event: RecordedEvent, watched: WatchedTrackers): void => {
   const id = idOfStream(event.stream)

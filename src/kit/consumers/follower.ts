@@ -106,6 +106,11 @@ export class Follower {
     return this
   }
 
+  /** Begins where the stored rows of a consumer end, and stores nothing: whoever reads those hears of all that they lack. */
+  async startBehindRows(tables: Pick<TableStore, 'checkpoint'>, consumer: string): Promise<this> {
+    return this.startBehind((await tables.checkpoint(consumer))?.all ?? -1)
+  }
+
   /** Resolves when everything then in the log is handled for the first time; rejects when closed before. */
   ready(): Promise<void> {
     return this.caughtUp.promise

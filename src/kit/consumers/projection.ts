@@ -45,6 +45,9 @@ export interface ProjectionPart {
   apply(event: RecordedEvent, rows: Rows): Promise<void> | void
 }
 
+/** Name of the projection with the tables of all declared resources. */
+export const DIRECTORY = 'directory'
+
 /** One projection of several parts, with one position in the log. A part of another version is rebuilt by itself. */
 export const joinParts = (name: string, parts: readonly ProjectionPart[]): Projection => {
   const byType = new Map<string, ProjectionPart[]>()

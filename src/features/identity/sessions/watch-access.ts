@@ -22,9 +22,9 @@ const SHARED_TYPES: readonly string[] = ['role', 'team', 'organization'].flatMap
 )
 const STORED_LIMIT_MS = 10_000
 
-/** Follows every change of access in the log, from any process, and reports it once its rows are stored. */
+/** Reports every change of access in the log, by any process, once its rows are stored; also those not stored yet at the start. */
 export const watchAccess = async (
-  services: Pick<Services, 'log' | 'clock' | 'logger' | 'checkpoints'>,
+  services: Pick<Services, 'log' | 'tables' | 'clock' | 'logger' | 'checkpoints'>,
   onChanged: (change: UserAccessChange) => void,
 ): Promise<Follower> =>
   new Follower(services, {
@@ -39,7 +39,7 @@ export const watchAccess = async (
       for (const change of changes) if (change !== undefined) onChanged(change)
       return undefined
     },
-  }).startBehind(await services.log.headPosition())
+  }).startBehindRows(services.tables, ACCESS)
 
 const changeOf = ({ type, stream, data, metadata }: RecordedEvent): UserAccessChange | undefined => {
   if (type === IDENTITY.tokenRevoked) {
