@@ -107,6 +107,10 @@ class LiveClient implements ChannelConnection, Viewer {
     else if (!subscription.held.push({ event, cursor })) this.tooSlow()
   }
 
+  restart(): void {
+    this.close(CLOSE.restart, 'this process was too far behind; come back with since')
+  }
+
   settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done' {
     if (!this.open || subscription.held !== undefined) return 'done' // asked again when the events are through
     if (this.outbox.congested) return 'done' // asked again by drain

@@ -62,6 +62,7 @@ export class LiveHub implements FeedHub {
       return this.handled[partition]
     },
     handle: (entry) => this.onLocations(entry),
+    skipped: () => this.startAnew(),
   }
 
   /** Consumer of the transition streams. */
@@ -79,6 +80,7 @@ export class LiveHub implements FeedHub {
       if (waiting === undefined) return this.onDecided(partition, revision, decided)
       return waiting.then(() => this.onDecided(partition, revision, decided))
     },
+    skipped: () => this.startAnew(),
   }
 
   get cursor(): string {
@@ -136,6 +138,12 @@ export class LiveHub implements FeedHub {
     this.owing.set(subscription, client)
     if (subscription.isAnswered) this.tickSoon()
     else this.tickNow()
+  }
+
+  /** Entries are gone that this process has not read: whoever comes back is shown what the tables have. */
+  private startAnew(): void {
+    this.organizations.clear()
+    for (const viewer of new Set(this.owners.values())) viewer.restart()
   }
 
   private onLocations(entry: LocationEntry): void {

@@ -13,6 +13,8 @@ export interface HeldEvent {
 
 /** Owner of a subscription, as the hub sees it. */
 export interface Viewer {
+  /** Ends the connection: the client comes back, and is shown everything anew. */
+  restart(): void
   offerEvent(subscription: Subscription, event: LiveEvent): void
   /** Sends due messages, and answers when to ask again: at once, at a later tick, or when something new is owed. */
   settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done'

@@ -900,3 +900,25 @@ test('loaded again after a failure, the hub goes on where it was', async (t) => 
     t.equal(await consumer.load(0), at)
   }
 })
+
+test('where entries are gone that it has not read, the hub ends connections, and shows who comes back the tables', async (t) => {
+  const latest: LatestPoint[] = []
+  const { hub, points, connect, settle, clock } = await open(t, { facts: { a: named('A') }, latest })
+  for (const consumer of [hub.positions, hub.events]) {
+    const before = connect()
+    before.say({ type: 'subscribe', id: 's', channels: ['positions'] })
+    await settle()
+    points([{ trackerId: 'a', recordedAt: clock.now(), lat: 1, lng: 1 }])
+    await settle()
+    consumer.skipped?.(0)
+    t.equal(before.socket.closedWith, 1012)
+    before.connection.closed()
+    const newer = { trackerId: 'a', recordedAt: clock.now(), lat: 2, lng: 2 }
+    latest[0] = latestPointAt(batchOf([newer], clock.now()), 0, 'a')
+    const after = connect()
+    after.say({ type: 'subscribe', id: 's', channels: ['positions'] })
+    await settle()
+    t.match(after.socket.take(), [{ type: 'snapshot', positions: [{ lat: 2 }] }])
+    after.connection.closed()
+  }
+})

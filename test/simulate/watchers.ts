@@ -1,5 +1,6 @@
 import type { UserCaller } from '../../src/kernel/caller.ts'
 import { PERMISSIONS } from '../../src/features/identity/users/predefined-roles.ts'
+import { CLOSE } from '../../src/kit/http/channel.ts'
 import { EDITOR, IDENTITY, ORGANIZATION, ROLE } from './fleet.ts'
 import type { Host, World } from './host.ts'
 import { Line } from './line.ts'
@@ -80,7 +81,7 @@ export class Watcher {
       const line = new Line(this.world, timeline.pick(up), caller, {
         taken: (text) => this.take(JSON.parse(text) as Message),
         ended: (code) => {
-          if (code !== undefined) this.faults.push(`a dashboard was closed with ${code}`)
+          if (code !== undefined && code !== CLOSE.restart) this.faults.push(`a dashboard was closed with ${code}`)
           if (this.line === line) this.leave()
         },
       })

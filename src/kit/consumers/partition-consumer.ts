@@ -22,6 +22,8 @@ export interface PartitionConsumer<Entry> {
   /** Restores its state and answers the revision of the last entry already applied, -1 for none. */
   load(partition: number): Promise<number>
   handle(entry: Entry, partition: number): void | Promise<void>
+  /** Called where entries were truncated before it has read them: what follows from them is in tables alone. */
+  skipped?(partition: number): void
   /** Called while catching up, before these entries are handled one by one: may read for all of them at once. */
   foresee?(entries: readonly Entry[], partition: number): Promise<void>
   /** Revision through which the results of all entries are stored; absent where that is the last entry handled. */
@@ -240,13 +242,17 @@ export class FedConsumer<Entry> implements TurnTaker {
   }
 
   private async catchUp(): Promise<void> {
+    const { consumer, partition } = this
     const { log, streamOf, decode, page } = this.options
     const missing = (this.inbox[0]?.revision ?? Infinity) - 1 - this.at
-    const events = await log.read(streamOf(this.partition), this.at + 1, Math.min(missing, page.events))
-    page.note(events)
-    if (events.length === 0) this.at = Math.min(this.head, this.at + missing) // all of it is truncated
+    const read = await log.read(streamOf(partition), this.at + 1, Math.min(missing, page.events))
+    page.note(read)
+    // Behind truncated ones come others, maybe those that the inbox has or has got meanwhile.
+    const end = this.inbox[0]?.revision ?? Infinity
+    const events = read.filter(({ revision }) => revision < end)
+    if ((events[0]?.revision ?? end) > this.at + 1) consumer.skipped?.(partition)
+    if (events.length === 0) this.at = Math.min(this.head, end - 1) // all of it is truncated
     this.underWay = events.at(-1)?.revision ?? this.at
-    const { consumer, partition } = this
     const waiting = await decodePage(events, (event) => decode(event, partition))
     const entries = waiting.map(({ entry }) => entry)
     if (entries.length > 1 && !this.isClosed) await consumer.foresee?.(entries, partition)

@@ -251,6 +251,31 @@ test('own entries are read with those before them where the log cannot be follow
   t.same(one.seen, upTo(4))
 })
 
+test('entries that were truncated before they were read are told of, and those in memory are handled all the same', async (t) => {
+  const { log, feed, append, appendOwn } = await open(t)
+  for (let i = 0; i < 3; i++) await append()
+  let skipped = 0
+  const one = { ...collector('one', 0), skipped: () => void skipped++ }
+  const gate = defer()
+  let isReading = false
+  const { read } = log
+  log.read = async (stream, from, ...rest) => {
+    if (from === 1) {
+      isReading = true
+      await gate.promise
+    }
+    return read.call(log, stream, from, ...rest)
+  }
+  await feed.add(one, 0)
+  await until('it to read', () => isReading)
+  for (let i = 0; i < 2; i++) await appendOwn()
+  await log.truncateBefore(STREAM, 4)
+  gate.resolve()
+  await until('the last to be handled', () => one.seen.at(-1) === 4)
+  t.same(one.seen, [3, 4])
+  t.equal(skipped, 1)
+})
+
 test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {
   const { feed, appendOwn, failures } = await open(t)
   const seen: number[] = []
