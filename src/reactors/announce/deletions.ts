@@ -1,4 +1,4 @@
-import { eventsBackwards, WrongRevision } from '../../engines/event-log.ts'
+import { WrongRevision } from '../../engines/event-log.ts'
 import {
   ANNOUNCE_DELETIONS,
   deletedTrackersStream,
@@ -11,13 +11,18 @@ import {
 } from '../../features/locations/events.ts'
 import { TRACKER, TRACKER_STREAMS, type TrackerData } from '../../features/trackers/events.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
+import { grouped } from '../../kernel/grouped.ts'
 import { idOfStream } from '../../kit/commands/declared-event.ts'
 import { idFrom } from '../../kit/commands/ids.ts'
+import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
 import { Follower, type FollowerServices } from '../../kit/consumers/follower.ts'
 import type { Services } from '../../kit/services.ts'
+import { IdsSince } from './ids-since.ts'
 
 type AnnouncerServices = FollowerServices & Pick<Services, 'log' | 'tables' | 'partitions'>
 type Log = AnnouncerServices['log']
+
+const PARTITIONS_AT_ONCE = 16
 
 /**
  * Announces in a tracker's partition that it was deleted: follows the streams of trackers from its checkpoint, so that
@@ -25,68 +30,69 @@ type Log = AnnouncerServices['log']
  * tracker that was made again meanwhile. The place of the announcement is kept in a stream of its own, since the
  * location stream is truncated and the history knows nothing of deletions. `epoch` is that of the log.
  */
-export const announceDeletions = (services: AnnouncerServices, epoch: number): Follower =>
-  new Follower(services, {
+export const announceDeletions = (services: AnnouncerServices, epoch: number): Follower => {
+  const announcers = new Map<number, PartitionAnnouncer>()
+  const announcerOf = (partition: number): PartitionAnnouncer => {
+    const announcer = announcers.get(partition) ?? new PartitionAnnouncer(services.log, partition, epoch)
+    announcers.set(partition, announcer)
+    return announcer
+  }
+  return new Follower(services, {
     name: ANNOUNCE_DELETIONS,
     source: { prefixes: [TRACKER_STREAMS] },
     handle: async ({ events }, signal) => {
       const deletions = events.filter(({ type }) => type === TRACKER.deleted)
-      for (const event of deletions) if (!signal.aborted) await announce(services, event, epoch)
+      const byPartition = grouped(deletions, ({ stream }) => partitionOf(idOfStream(stream), services.partitions))
+      await severalAtOnce(byPartition, PARTITIONS_AT_ONCE, async ([partition, own]) => {
+        for (const event of own) if (!signal.aborted) await announcerOf(partition).announce(event)
+      })
       return deletions.length > 0 ? [] : undefined
     },
   }).start(services.tables)
-
-const announce = async ({ log, partitions }: AnnouncerServices, event: RecordedEvent, epoch: number): Promise<void> => {
-  const announcement = announcementOf(event)
-  const partition = partitionOf(idOfStream(event.stream), partitions)
-  const places = deletedTrackersStream(partition)
-  const isSince = ({ position }: RecordedEvent): boolean => position > event.position
-  const isPlaced = async (): Promise<boolean> =>
-    (await findBackwards(log, places, 'end', placeIdOf(announcement), isSince)) !== undefined
-  const revision = await appendOnce(log, locationStream(partition), announcement, event.position, isPlaced)
-  if (revision !== undefined) await log.append(places, [placeOf(announcement, epoch, revision)], 'any')
 }
 
-/**
- * Appends the event unless it stands in the stream after that position of the log, and answers its revision; undefined
- * where it stood there and is truncated. It expects the revision up to which it looked, so that nobody can append the
- * same event in between.
- */
-const appendOnce = async (
-  log: Log,
-  stream: string,
-  event: NewEvent,
-  after: number,
-  isPlaced: () => Promise<boolean>,
-): Promise<number | undefined> => {
-  for (let lookedThrough = -1; ; ) {
-    const head = await log.head(stream)
-    const isUnseen = ({ revision, position }: RecordedEvent): boolean => revision > lookedThrough && position > after
-    const found = await findBackwards(log, stream, head, event.id, isUnseen)
-    if (found !== undefined) return found
-    if (await isPlaced()) return undefined
-    try {
-      return (await log.append(stream, [event], head < 0 ? 'none' : head)).revision
-    } catch (error) {
-      if (!(error instanceof WrongRevision)) throw error
-      lookedThrough = head // points were appended meanwhile
+class PartitionAnnouncer {
+  private readonly log: Log
+  private readonly epoch: number
+  private readonly locations: string
+  private readonly places: string
+  private readonly announced: IdsSince
+  private readonly placed: IdsSince
+
+  constructor(log: Log, partition: number, epoch: number) {
+    this.log = log
+    this.epoch = epoch
+    this.locations = locationStream(partition)
+    this.places = deletedTrackersStream(partition)
+    this.announced = new IdsSince(log, this.locations, TRACKER_DELETED)
+    this.placed = new IdsSince(log, this.places, DELETION_PLACED)
+  }
+
+  async announce(event: RecordedEvent): Promise<void> {
+    const announcement = announcementOf(event)
+    const revision = await this.appendOnce(announcement, event.position)
+    if (revision !== undefined) await this.log.append(this.places, [placeOf(announcement, this.epoch, revision)], 'any')
+  }
+
+  /**
+   * Appends the announcement unless it stands in the stream after that position of the log, and answers its revision;
+   * undefined where it stood there and is truncated. It expects the revision up to which it looked, so that nobody can
+   * append the same event in between.
+   */
+  private async appendOnce(announcement: NewEvent, after: number): Promise<number | undefined> {
+    for (;;) {
+      const head = await this.log.head(this.locations)
+      const found = await this.announced.find(announcement.id, after, head)
+      if (found !== undefined) return found
+      const place = await this.placed.find(placeIdOf(announcement), after, await this.log.head(this.places))
+      if (place !== undefined) return undefined
+      try {
+        return (await this.log.append(this.locations, [announcement], head < 0 ? 'none' : head)).revision
+      } catch (error) {
+        if (!(error instanceof WrongRevision)) throw error // points were appended meanwhile
+      }
     }
   }
-}
-
-/** Revision of the event with that id, searched from `head` down through wanted events. */
-const findBackwards = async (
-  log: Log,
-  stream: string,
-  head: number | 'end',
-  id: string,
-  isWanted: (event: RecordedEvent) => boolean,
-): Promise<number | undefined> => {
-  for await (const event of eventsBackwards(log, stream, head)) {
-    if (!isWanted(event)) return undefined
-    if (event.id === id) return event.revision
-  }
-  return undefined
 }
 
 const announcementOf = (event: RecordedEvent): NewEvent => {

@@ -6,6 +6,7 @@ import {
   partitionOf,
   SNAPSHOT_ASKED,
   type DeletionPlaced,
+  type TrackerDeleted,
 } from '../../../src/features/locations/events.ts'
 import { locationEntry } from '../../../src/features/locations/location-entry.ts'
 import { decodeJson } from '../../../src/kernel/event.ts'
@@ -56,6 +57,35 @@ test('a deletion whose announcement was interrupted is announced after the start
   await tables.reset([], ANNOUNCE_DELETIONS)
   await run(isStored)
   t.same(await log.head(locationStream(partition)), 2, 'nor where its announcement was truncated meanwhile')
+})
+
+test('the announcements of many deletions are read back once, not by each of them', async (t) => {
+  const services = await openServices(folderOf(t))
+  t.teardown(() => services.close())
+  const { log, tables } = services
+  const trackerIds = Array.from({ length: 300 }, (_, i) => idFrom('tracker', i))
+  await Promise.all(trackerIds.map((trackerId) => appendDeletedTracker(log, trackerId)))
+  const { read } = log
+  let eventsRead = 0
+  log.read = async (...question) => {
+    const events = await read.apply(log, question)
+    eventsRead += events.length
+    return events
+  }
+  const announcer = announceDeletions({ ...services, partitions: PARTITIONS }, 0)
+  t.teardown(() => announcer.close())
+  await announcer.ready()
+  log.read = read
+  const announced = []
+  for (let partition = 0; partition < PARTITIONS; partition++)
+    announced.push(...(await log.read(locationStream(partition), 0, 1_000)))
+  t.same(
+    announced.map((event) => decodeJson<TrackerDeleted>(event.data).trackerId).sort(),
+    [...trackerIds].sort(),
+    'each once',
+  )
+  t.ok(eventsRead <= 3 * trackerIds.length, `${eventsRead} events were read`)
+  t.not(await tables.checkpoint(ANNOUNCE_DELETIONS), undefined)
 })
 
 const pointless = { type: SNAPSHOT_ASKED, data: new TextEncoder().encode('{}'), isJson: true, metadata: {} }
