@@ -1,16 +1,20 @@
-import { Failure, invalid } from '../../kernel/errors.ts'
+import { Failure, invalid, taken } from '../../kernel/errors.ts'
+import { decodeJson } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import { BINARY, formSchema } from '../../kit/http/multipart.ts'
+import { UUID } from '../../kit/http/page-members.ts'
 import { userOf } from '../../kit/http/request-context.ts'
 import { type Reply, type Route, route, type RouteRequest } from '../../kit/http/route.ts'
 import { assertValid, compileCheck } from '../../kit/http/validate.ts'
 import { assertRoom } from '../../kit/quotas/quotas.ts'
 import { rowAnswer, rowReply } from '../../kit/resource/answers.ts'
+import { createdId } from '../../kit/resource/created-id.ts'
 import { valuesSchema } from '../../kit/resource/schemas.ts'
 import { assertNewNames } from '../../kit/resource/new-names.ts'
 import { shownBy } from '../../kit/resource/show.ts'
-import { originOf, versionOf, type Written } from '../../kit/resource/writes.ts'
+import { type Making, originOf, versionOf, type Written } from '../../kit/resource/writes.ts'
 import { addon, type AddonFile, type AddonServices } from './addon.ts'
 import { filesRoute } from './files-route.ts'
 import { addonPath, FRAME } from './paths.ts'
@@ -21,6 +25,7 @@ type Upload = RouteRequest<{ [name: string]: unknown }, Buffer>
 const { declaration } = addon
 const PARAMS = { addonId: { type: 'string', format: 'uuid', description: 'The id of the add-on.' } } as const
 const checkValues = compileCheck(valuesSchema(declaration))
+const checkId = compileCheck({ type: 'object', properties: { _id: UUID } })
 
 export const addonRoutes = (services: AddonServices): Route[] => [
   ...addon.routes(services, { present: (rows) => rows.map((row) => withUrls(services, row)) }),
@@ -52,7 +57,12 @@ const uploadRoute = (
     ...(method !== 'POST' && { params: PARAMS }),
     rawBody: { contentTypes: ['multipart/form-data'] },
     bodyShown: formSchema(
-      { name: { type: 'string', maxLength: 100 }, files: { type: 'array', items: BINARY, maxItems: 20 }, icon: BINARY },
+      {
+        ...(method === 'POST' && { _id: { type: 'string', format: 'uuid' } }),
+        name: { type: 'string', maxLength: 100 },
+        files: { type: 'array', items: BINARY, maxItems: 20 },
+        icon: BINARY,
+      },
       method === 'PATCH' ? [] : ['name', 'files'],
     ),
     bodyExample: { name: 'Route colors' },
@@ -65,14 +75,23 @@ const create = async (services: AddonServices, request: Upload): Promise<Reply> 
   const upload = await uploadOf(request)
   const origin = originOf(request)
   const writer = addon.writer(services)
-  const id = origin.ids.next()
+  const { id, isDrawn } = createdId(declaration, origin, sentIdOf(upload))
+  if (!isDrawn) await assertNotOthers(services, origin.organizationId, id)
   const body = valuesOf(upload)
   await assertNewNames(declaration.fields, body, async () => undefined)
-  const written = await writer.make(origin, id, async () => ({
+  const making = async (): Promise<Making> => ({
     body,
     extra: (await stored(services, origin.organizationId, id, upload)) as JsonObject,
-  }))
+  })
+  const written = await writer.make(origin, id, making, isDrawn)
   return reply(services, request, written, 201)
+}
+
+/** Files are stored before the write is decided: none may come to stand below an add-on of others. @throws Failure conflict */
+const assertNotOthers = async ({ log }: AddonServices, organizationId: string, id: string): Promise<void> => {
+  const [first] = await log.read(`addon-${id}`, 0, 1)
+  if (first !== undefined && decodeJson<ResourceData>(first.data).organizationId !== organizationId)
+    throw taken('/_id', 'conflict')
 }
 
 const change = async (services: AddonServices, request: Upload, kind: 'replace' | 'amend'): Promise<Reply> => {
@@ -91,6 +110,13 @@ const change = async (services: AddonServices, request: Upload, kind: 'replace' 
 }
 
 const uploadOf = ({ headers, body }: Upload): Promise<AddonUpload> => readUpload(headers.get('content-type'), body)
+
+/** @throws Failure invalid */
+const sentIdOf = ({ _id }: AddonUpload): JsonObject => {
+  const sent: JsonObject = { ...(_id !== undefined && { _id }) }
+  assertValid(checkId, sent)
+  return sent
+}
 
 /** Text fields of the form. @throws Failure invalid */
 const valuesOf = ({ name }: AddonUpload): JsonObject => {

@@ -18,6 +18,7 @@ const SVG_TYPE = 'image/svg+xml'
 
 /** Members of an add-on form; undefined if the form leaves them out. */
 export interface AddonUpload {
+  _id?: string
   name?: string
   files?: UploadedFile[]
   icon?: UploadedFile
@@ -26,7 +27,7 @@ export interface AddonUpload {
 /** @throws Failure invalid with the path, too_large */
 export const readUpload = async (contentType: string | undefined, body: Uint8Array): Promise<AddonUpload> => {
   const { fields, files } = await parseMultipart(contentType, body, {
-    fields: ['name'],
+    fields: ['_id', 'name'],
     // Many clients name a list `files[]`.
     files: { files: FILES_MAX, 'files[]': FILES_MAX, icon: 1 },
     fileBytesMax: FILE_BYTES_MAX,

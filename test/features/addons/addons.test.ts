@@ -2,15 +2,23 @@ import { createHash } from 'node:crypto'
 import { test, type Test } from 'tap'
 import { addonRoutes } from '../../../src/features/addons/api.ts'
 import { harmlessSvg } from '../../../src/features/addons/svg.ts'
+import { idFrom } from '../../../src/kit/commands/ids.ts'
 import { sweepFiles } from '../../../src/reactors/sweep/sweep-files.ts'
 import { fileOwners } from '../../../src/operations/file-owners.ts'
 import { openIdentity, type Session } from '../../support/open-identity.ts'
 import { formOf, png, textOf } from '../../support/pictures.ts'
 
-type Parts = { name?: string; files?: { [name: string]: string | Buffer }; icon?: Buffer | string; extra?: string }
+type Parts = {
+  _id?: string
+  name?: string
+  files?: { [name: string]: string | Buffer }
+  icon?: Buffer | string
+  extra?: string
+}
 
-const formWith = ({ name, files = {}, icon, extra }: Parts) => {
+const formWith = ({ _id, name, files = {}, icon, extra }: Parts) => {
   const form = new FormData()
+  if (_id !== undefined) form.append('_id', _id)
   if (name !== undefined) form.append('name', name)
   for (const [file, text] of Object.entries(files)) form.append('files', new File([text], file))
   if (icon !== undefined) form.append('icon', new File([icon], 'icon'))
@@ -188,4 +196,23 @@ test('files of an add-on are swept when it is deleted, and not before', async (t
   t.equal(await sweep(), 0)
   await owner.call('DELETE', `/addon/${_id}`)
   t.equal(await sweep(), 2)
+})
+
+test('an add-on may bring its id: sent again it is the same, and nobody stores files below that of others', async (t) => {
+  const { owner, signup, call } = await open(t)
+  const _id = idFrom('addon')
+  const parts = { _id: _id.toUpperCase(), name: 'Colors', files: { 'main.js': 'one()' } }
+  const made = await send(owner, 'POST', '/addon', parts)
+  t.match(made, { status: 201, body: { data: { _id, version: 1 } } })
+  t.match((await send(owner, 'POST', '/addon', parts)).body.data, { _id, version: 1 })
+  t.match(await send(owner, 'POST', '/addon', { ...parts, name: 'Other' }), { status: 409 })
+  t.match(await send(owner, 'POST', '/addon', { ...parts, _id: 'x' }), {
+    status: 400,
+    body: { errors: [{ path: '/_id' }] },
+  })
+  t.match(await send(owner, 'PATCH', `/addon/${_id}`, { _id, name: 'Amended' }), { status: 200 })
+  const foreign = { ...parts, name: 'Theirs', files: { 'main.js': 'stolen()' } }
+  t.match(await send(await signup(), 'POST', '/addon', foreign), { status: 409 })
+  const hash = createHash('sha256').update('stolen()').digest('hex').slice(0, 32)
+  t.equal((await call('GET', `/addon/${_id}/files/${hash}.main.js`)).status, 404)
 })
