@@ -4,7 +4,7 @@ import type { ParquetColumn, ParquetValue } from '../../kit/http/parquet-rows.ts
 import { jsonFormatter, ndjsonFormatter, type RowFormatter } from '../../kit/http/written-rows.ts'
 import type { PointValue } from './events.ts'
 import { TRANSITION_MEMBERS, transitionShown, type TransitionMember, type TransitionRow } from './views.ts'
-import { plainDegrees } from '../../kit/formats/plain-degrees.ts'
+import { gpxLongitude, plainDegrees } from '../../kit/formats/plain-degrees.ts'
 
 type TransitionFormatter = RowFormatter<TransitionRow>
 
@@ -127,7 +127,7 @@ const waypoint = ({ _id, trackerId, geofenceId, geofenceGroupId, type, at, cause
     .map(([name, value]) => `<waymark:${name}>${value}</waymark:${name}>`)
     .join('')
   return (
-    `<wpt lat="${plainDegrees(point.lat)}" lon="${plainDegrees(point.lng)}">${altitude}<time>${new Date(at).toISOString()}</time><name>${type} ${geofenceId}</name>` +
+    `<wpt lat="${plainDegrees(point.lat)}" lon="${gpxLongitude(point.lng)}">${altitude}<time>${new Date(at).toISOString()}</time><name>${type} ${geofenceId}</name>` +
     `<type>${type}</type><extensions>${members}</extensions></wpt>\n`
   )
 }

@@ -1,6 +1,6 @@
 import { xmlText } from '../../kernel/markup.ts'
 import type { JsonObject } from '../../kernel/json.ts'
-import { plainDegrees } from './plain-degrees.ts'
+import { gpxLongitude, plainDegrees } from './plain-degrees.ts'
 
 /** A record with its place, as GeoJSON and GPX show it. */
 export interface PlacedRow {
@@ -57,6 +57,5 @@ export const gpxWriter = (): RowWriter<PlacedRow> => ({
 
 const waypoint = ({ id, name, time, lat, lng }: PlacedRow): string => {
   const at = time === undefined ? '' : `<time>${xmlText(time)}</time>`
-  // GPX has -180 for the antimeridian, and no 180.
-  return `<wpt lat="${plainDegrees(lat)}" lon="${plainDegrees(lng === 180 ? -180 : lng)}">${at}<name>${xmlText(name ?? id)}</name><cmt>${xmlText(id)}</cmt></wpt>\n`
+  return `<wpt lat="${plainDegrees(lat)}" lon="${gpxLongitude(lng)}">${at}<name>${xmlText(name ?? id)}</name><cmt>${xmlText(id)}</cmt></wpt>\n`
 }

@@ -31,7 +31,7 @@ const made = (): Transition[] =>
     point: {
       recordedAt: START + i * 250,
       lat: i / 100 - 12,
-      lng: 179.99 - i / 50,
+      lng: 180 - i / 50,
       ...(i % 2 === 0 && { speed: i / 4, altitude: -i }),
       ...(i % 100 === 0 && { attributes: { text: `"quoted", <${i}> é`, on: true } }),
     },
@@ -110,7 +110,7 @@ test('transitions are answered in every format of the points, in the order of ea
       'point',
       '2026-06-01T00:00:25.000Z',
       -11,
-      177.99,
+      178,
       '',
       -100,
       25,
@@ -132,6 +132,7 @@ test('transitions are answered in every format of the points, in the order of ea
     gpx.text,
     `<wpt lat="${all[2].point.lat}" lon="${all[2].point.lng}"><ele>-2</ele><time>2026-06-01T00:00:00.000Z</time><name>entry ${all[2].geofenceId}</name><type>entry</type>`,
   )
+  t.match(gpx.text, '<wpt lat="-12" lon="-180">', 'the antimeridian, as GPX has it')
   t.match(gpx.text, /<\/gpx>\n$/)
 
   const file = join(folder, 'events.parquet')

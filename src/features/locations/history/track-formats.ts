@@ -27,7 +27,7 @@ export const gpx = (nameOf: NameOf, continues: Continues): PointFormatter => {
         ? ''
         : `<extensions><gpxtpx:TrackPointExtension>${speed}${course}</gpxtpx:TrackPointExtension></extensions>`
     return (
-      `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(rows.lng[row])}">${altitude}` +
+      `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(gpxLongitude(rows.lng[row]))}">${altitude}` +
       `<time>${timeText(rows.recordedAt[row])}</time>${extensions}</trkpt>\n`
     )
   }
@@ -39,6 +39,11 @@ export const gpx = (nameOf: NameOf, continues: Continues): PointFormatter => {
     end: () => `${last === undefined ? '' : '</trkseg></trk>\n'}</gpx>\n`,
   }
 }
+
+const ANTIMERIDIAN = 180e7
+
+/** GPX has no 180. */
+const gpxLongitude = (e7: number): number => (e7 === ANTIMERIDIAN ? -ANTIMERIDIAN : e7)
 
 const openTrack = (trackerId: string, nameOf: NameOf): string =>
   `<trk><name>${xmlText(nameOf(trackerId) ?? trackerId)}</name><src>${trackerId}</src><trkseg>\n`

@@ -4,6 +4,7 @@ import { formatterOf } from '../../../../src/features/locations/history/formats.
 import { PointJsonBytes } from '../../../../src/features/locations/history/point-json-bytes.ts'
 import { POINT_MEMBERS, rowJson } from '../../../../src/features/locations/history/point-json.ts'
 import { PointBuffer, type PointRows } from '../../../../src/features/locations/history/point-rows.ts'
+import { gpx } from '../../../../src/features/locations/history/track-formats.ts'
 import { seeded } from '../../../support/random.ts'
 import { uuidOf } from '../../../support/trace-batches.ts'
 
@@ -67,4 +68,20 @@ test('a whole answer is the same as one with every member named', async (t) => {
     })
     t.equal(all, named, format)
   }
+})
+
+test('GPX has -180 for the antimeridian', (t) => {
+  const rows = randomRows(2)
+  rows.lng.set([1_800_000_000, 1_799_999_999])
+  const written = textOf(
+    gpx(
+      () => 'A',
+      () => true,
+    ).rows(rows, 0, 2),
+  )
+  t.same(
+    [...written.matchAll(/lon="([^"]*)"/g)].map(([, lon]) => lon),
+    ['-180', '179.9999999'],
+  )
+  t.end()
 })
