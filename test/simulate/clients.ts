@@ -49,7 +49,7 @@ export class Clients implements Asking {
     for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => contest(this, timeline))
     for (let i = 0; i < timeline.between(0, 3); i++) this.later(untilMs, () => createFence(this, timeline))
     for (let i = 0; i < timeline.between(0, 2); i++) this.later(untilMs, () => deleteFence(this, timeline))
-    if (timeline.chance(0.3))
+    for (let i = 0; i < timeline.between(0, 2); i++)
       this.later(untilMs, () =>
         deleteTracker(this, timeline, trackerIdOf(ORGANIZATION, `T${timeline.between(0, trackers - 1)}`)),
       )
