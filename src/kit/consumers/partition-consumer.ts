@@ -8,6 +8,7 @@ import type { ConsumerTurn, TurnTaker } from './consumer-turn.ts'
 import type { IsOurs, Lag } from './follower.ts'
 import { defer } from './deferred.ts'
 import { HandledMarks } from './handled-marks.ts'
+import { Inbox, type Waiting } from './inbox.ts'
 import { decodePage, type PageSize } from './pages.ts'
 import { forever, within } from './retry.ts'
 
@@ -47,17 +48,6 @@ export interface PartitionFeedOptions<Entry> {
   page: PageSize // consumers of one feed learn the size of events from each other
 }
 
-export interface Waiting<Entry> {
-  revision: number
-  loggedAt: number
-  entry: Entry
-  weight: number
-}
-
-/** Maximum that waits for one consumer in memory, in entries and in weight; one further behind reads the log. */
-const INBOX_MAX = 2_048
-const INBOX_WEIGHT_MAX = 65_536
-
 /**
  * One consumer of one partition's stream: its queue in memory, and the handing over. Entries handled at once are handed
  * over in the turn of all consumers; a loop of its own reads the log, waits for slower ones, and retries.
@@ -81,8 +71,7 @@ export class FedConsumer<Entry> implements TurnTaker {
   private readonly handled = new HandledMarks()
   /** Logged time since which it is behind; undefined while it has handled everything known. */
   private behindSince: number | undefined
-  private inbox: Waiting<Entry>[] = []
-  private inboxWeight = 0
+  private readonly inbox = new Inbox<Entry>()
   /** Ends the rest of the loop; undefined while it does not rest. */
   private wake: (() => void) | undefined
   private isLost = false
@@ -133,15 +122,12 @@ export class FedConsumer<Entry> implements TurnTaker {
    * the log is read up to it, or a consumer once behind would read all by itself for as long as entries come.
    */
   takes(revision: number): boolean {
-    const { inbox, inboxWeight, underWay } = this
-    const isNext = inbox.length > 0 ? revision === inbox[inbox.length - 1].revision + 1 : revision > underWay
-    return isNext && inbox.length < INBOX_MAX && inboxWeight < INBOX_WEIGHT_MAX
+    return this.inbox.takes(revision, this.underWay)
   }
 
   offer(waiting: Waiting<Entry>): void {
     if (!this.takes(waiting.revision)) return
     this.inbox.push(waiting)
-    this.inboxWeight += waiting.weight
     if (this.wake === undefined || this.isInTurn) return
     this.isInTurn = true
     this.turn.add(this.consumer, this)
@@ -236,19 +222,19 @@ export class FedConsumer<Entry> implements TurnTaker {
 
   /** The entry in the inbox to be handled now. */
   private nextInInbox(): Waiting<Entry> | undefined {
-    while (this.inbox.length > 0 && this.inbox[0].revision <= this.at) this.take()
-    const next = this.inbox[0]
-    return next !== undefined && next.revision === this.at + 1 ? next : undefined
+    const { inbox, at } = this
+    while (inbox.first !== undefined && inbox.first.revision <= at) inbox.shift()
+    return inbox.first?.revision === at + 1 ? inbox.first : undefined
   }
 
   private async catchUp(): Promise<void> {
     const { consumer, partition } = this
     const { log, streamOf, decode, page } = this.options
-    const missing = (this.inbox[0]?.revision ?? Infinity) - 1 - this.at
+    const missing = (this.inbox.first?.revision ?? Infinity) - 1 - this.at
     const read = await log.read(streamOf(partition), this.at + 1, Math.min(missing, page.events))
     page.note(read)
     // Behind truncated ones come others, maybe those that the inbox has or has got meanwhile.
-    const end = this.inbox[0]?.revision ?? Infinity
+    const end = this.inbox.first?.revision ?? Infinity
     const events = read.filter(({ revision }) => revision < end)
     if ((events[0]?.revision ?? end) > this.at + 1) consumer.skipped?.(partition)
     if (events.length === 0) this.at = Math.min(this.head, end - 1) // all of it is truncated
@@ -272,7 +258,7 @@ export class FedConsumer<Entry> implements TurnTaker {
 
   /** Hands an entry over; a promise where it has not finished yet, or has failed. */
   private begin({ revision, loggedAt, entry }: Waiting<Entry>): Promise<void> | undefined {
-    if (this.inbox[0]?.revision === revision) this.take()
+    if (this.inbox.first?.revision === revision) this.inbox.shift()
     this.underWay = Math.max(this.underWay, revision)
     this.handled.note(revision, loggedAt)
     try {
@@ -288,10 +274,6 @@ export class FedConsumer<Entry> implements TurnTaker {
     this.progressed()
   }
 
-  private take(): void {
-    this.inboxWeight -= this.inbox.shift()?.weight ?? 0
-  }
-
   private async reload(): Promise<void> {
     const isOurs = (await this.isOurs?.()) ?? true
     if (!isOurs || this.isClosed) throw new Error('another process has the partition')
@@ -300,7 +282,6 @@ export class FedConsumer<Entry> implements TurnTaker {
     this.at = await this.loading
     this.underWay = this.at
     this.handled.clear()
-    this.inbox.length = 0
-    this.inboxWeight = 0
+    this.inbox.clear()
   }
 }

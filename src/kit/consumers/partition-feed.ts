@@ -4,7 +4,8 @@ import { systemClock } from '../../kernel/system-clock.ts'
 import { Follower, type IsOurs, type Lag } from './follower.ts'
 import { ConsumerTurn } from './consumer-turn.ts'
 import { PageSize } from './pages.ts'
-import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions, type Waiting } from './partition-consumer.ts'
+import { FedConsumer, type PartitionConsumer, type PartitionFeedOptions } from './partition-consumer.ts'
+import type { Waiting } from './inbox.ts'
 
 /** Events of one read while following. */
 const PAGE_EVENTS = 64
