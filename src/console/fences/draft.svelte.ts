@@ -41,9 +41,11 @@ export class Draft {
   #dragged: Handle | undefined
   /** The click that ends a drag adds no corner. */
   #isOfHandle = false
+  #begun: string
 
   constructor(kind: Kind) {
     this.kind = kind
+    this.#begun = this.#content()
   }
 
   /** Undefined for shapes that cannot be edited here: several polygons in one geofence. */
@@ -63,7 +65,13 @@ export class Draft {
     if (geometry?.type === 'LineString') draft.rings = [geometry.coordinates as Position[]]
     if (geometry?.type === 'Polygon')
       draft.rings = (geometry.coordinates as Position[][]).map((ring) => ring.slice(0, -1))
+    draft.#begun = draft.#content()
     return draft
+  }
+
+  /** Whether something would be lost with it. */
+  get isTouched(): boolean {
+    return this.#content() !== this.#begun
   }
 
   get isComplete(): boolean {
@@ -160,6 +168,11 @@ export class Draft {
     }
     this.rings = this.kind === 'corridor' ? rings.slice(0, 1) : rings
     this.wrong = undefined
+  }
+
+  #content(): string {
+    const { name, isActive, center, radius, width, rings } = this
+    return JSON.stringify({ name, isActive, center, radius, width, rings })
   }
 
   #preview(): FenceShape | undefined {

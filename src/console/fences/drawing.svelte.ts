@@ -14,6 +14,10 @@ class Drawing {
   /** Rules that are not saved, by group. */
   typed = $state.raw<{ readonly [groupId: string]: Typed }>({})
 
+  get isUnsaved(): boolean {
+    return this.draft?.isTouched === true || Object.keys(this.typed).length > 0
+  }
+
   rulesOf(group: Json): Rules {
     return this.typed[group._id]?.rules ?? rulesOf(group)
   }

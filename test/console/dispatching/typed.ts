@@ -12,9 +12,14 @@ test("what is typed into a geofence's form is taken, or stays and is said to be 
   await signIn(page, login)
   const stored = async (path: string): Promise<Json[]> => (await ask(service, 'GET', path, { token })).data
   const save = () => page.getByRole('button', { name: 'Save', exact: true }).click()
+  /** Whether the browser asks before it reloads the page. */
+  const isAsked = (): Promise<boolean> =>
+    page.evaluate("!dispatchEvent(new Event('beforeunload', { cancelable: true }))")
   await page.getByRole('link', { name: 'Geofences' }).click()
   await page.getByRole('button', { name: '+ Circle' }).click()
+  t.notOk(await isAsked(), 'nothing is typed yet')
   await page.getByLabel('Name').fill('Yard')
+  t.ok(await isAsked(), 'a reload would lose it')
   const center = page.getByLabel('Centre')
   await center.fill('52.03, 21')
   await center.press('Tab')
@@ -30,11 +35,13 @@ test("what is typed into a geofence's form is taken, or stays and is said to be 
   await save()
   const rules = page.getByRole('group', { name: /for all of Yards/ })
   await page.getByText('The rules typed for Yards are not saved yet.').waitFor()
+  t.ok(await isAsked(), 'a reload would lose the rules')
   t.match((await stored('/geofences'))[0], { name: 'Yard', center: { lat: 52.23, lng: 21.01 } })
   t.equal(await fixes.inputValue(), '4', 'they are still there')
   await rules.getByRole('button', { name: 'Save for the group' }).click()
   await rules.getByText('Saved.').waitFor()
   t.equal((await stored('/geofence-groups'))[0].debounce.fixes, 4)
+  t.notOk(await isAsked(), 'all is saved')
 
   await page.getByRole('button', { name: '+ Corridor' }).click()
   await page.getByLabel('Name').fill('Road')
