@@ -1,6 +1,7 @@
 import type { Json } from '../../kernel/json.ts'
 import type { ValueRule } from '../values/value-type.ts'
 import { type Convention, CURRENCY, type DateOrder } from './conventions.ts'
+import { isWeekday, monthOf } from './date-words.ts'
 import { type Cell, isBlank } from './table-cells.ts'
 import type { ZonedTime } from '../../kernel/zoned-time.ts'
 
@@ -128,7 +129,6 @@ interface Moment {
   zone?: string
 }
 
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const TIME =
   /(?:^|[T\s,]+)(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(\.\d{1,9})?)?\s*([ap])?\.?m?\.?\s*(Z|UTC|GMT|[+-](?:0\d|1[0-4])(?::?\d{2})?)?$/i
 const MOMENT_CHARS_MAX = 100
@@ -170,28 +170,49 @@ const timeOf = ([, hour, minute, second = '00', fraction = '', half]: RegExpExec
   return `${pad(hours)}:${minute}:${second}${fraction.slice(0, 4)}`
 }
 
+const NUMBERS = /^(\d{1,4}) ?[-./ ] ?(\d{1,2}) ?[-./ ] ?(\d{1,4})\.?$/
+const NAME = '(\\p{L}{3,12})\\.?'
+/** `12 de mayo de 2026`, `12 maja 2026 r.` */
+const DAY_FIRST = new RegExp(
+  `^(\\d{1,2})(?:st|nd|rd|th)?[-./\\s]*(?:de )?${NAME}[-./,\\s]*(?:de )?(\\d{2,4})(?: ?[rг]\\.?)?$`,
+  'iu',
+)
+const MONTH_FIRST = new RegExp(`^${NAME}[-./\\s]*(\\d{1,2})(?:st|nd|rd|th)?[-./,\\s]+(\\d{2,4})$`, 'iu')
+const YEAR_FIRST = new RegExp(`^(\\d{4})[-./\\s]*${NAME}[-./\\s]*(\\d{1,2})\\.?$`, 'iu')
+
 const dateOf = (text: string, order: DateOrder): string | undefined => {
-  const bare = text.replace(/^(mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+/i, '')
+  const date = datePart(text, order)
+  if (date !== undefined) return date
+  // Only then: in some languages a Tuesday is cut to `Mar`.
+  const [day, word] = /^(\p{L}+)\.?,?\s+/u.exec(text) ?? []
+  return day !== undefined && isWeekday(word) ? datePart(text.slice(day.length), order) : undefined
+}
+
+const datePart = (bare: string, order: DateOrder): string | undefined => {
   const iso = /^(\d{4}) ?[-./] ?(\d{1,2}) ?[-./] ?(\d{1,2})\.?$/.exec(bare)
   if (iso !== null) return dayOf(iso[1], iso[2], iso[3])
   const packed = /^(\d{4})(\d{2})(\d{2})$/.exec(bare)
   if (packed !== null) return dayOf(packed[1], packed[2], packed[3])
-  const numbers = /^(\d{1,4}) ?[-./ ] ?(\d{1,2}) ?[-./ ] ?(\d{1,4})\.?$/.exec(bare)
+  const numbers = NUMBERS.exec(bare)
   if (numbers !== null) {
     const [, a, b, c] = numbers
     if (order === 'ymd') return dayOf(a, b, c)
     return order === 'dmy' ? dayOf(c, b, a) : dayOf(c, a, b)
   }
-  const dayFirst = /^(\d{1,2})(?:st|nd|rd|th)?[-./\s]*([a-z]{3,9})\.?[-./,\s]*(\d{2,4})$/i.exec(bare)
-  if (dayFirst !== null) return dayOf(dayFirst[3], monthOf(dayFirst[2]), dayFirst[1])
-  const monthFirst = /^([a-z]{3,9})\.?[-./\s]*(\d{1,2})(?:st|nd|rd|th)?[-./,\s]+(\d{2,4})$/i.exec(bare)
-  return monthFirst === null ? undefined : dayOf(monthFirst[3], monthOf(monthFirst[1]), monthFirst[2])
+  return namedDateOf(bare)
 }
 
-const monthOf = (name: string): string => String(MONTHS.indexOf(name.slice(0, 3).toLowerCase()) + 1)
+const namedDateOf = (text: string): string | undefined => {
+  const dayFirst = DAY_FIRST.exec(text)
+  if (dayFirst !== null) return dayOf(dayFirst[3], monthOf(dayFirst[2]), dayFirst[1])
+  const monthFirst = MONTH_FIRST.exec(text)
+  if (monthFirst !== null) return dayOf(monthFirst[3], monthOf(monthFirst[1]), monthFirst[2])
+  const yearFirst = YEAR_FIRST.exec(text)
+  return yearFirst === null ? undefined : dayOf(yearFirst[1], monthOf(yearFirst[2]), yearFirst[3])
+}
 
 /** Two digits of a year are of 1970 to 2069. */
-const dayOf = (year: string, month: string, day: string): string | undefined => {
+const dayOf = (year: string, month: string | number, day: string): string | undefined => {
   if (year.length !== 4 && year.length !== 2) return undefined
   const whole = year.length === 4 ? Number(year) : Number(year) + (Number(year) < 70 ? 2000 : 1900)
   const at = new Date(Date.UTC(whole, Number(month) - 1, Number(day)))

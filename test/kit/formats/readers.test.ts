@@ -4,6 +4,7 @@ import { type CellObject, read, utils, type WorkBook, write } from '@e965/xlsx'
 import { parse } from 'csv-parse/sync'
 import iconv from 'iconv-lite'
 import t from 'tap'
+import { LANGUAGES, monthOf } from '../../../src/kit/formats/date-words.ts'
 import { parseMoment, parseNumber, understood } from '../../../src/kit/formats/cell-values.ts'
 import { csvFormOf, readCsv } from '../../../src/kit/formats/csv-reader.ts'
 import type { MappedRow } from '../../../src/kit/formats/mapped-rows.ts'
@@ -303,10 +304,37 @@ t.test('dates as people write them', (t) => {
   same('2026-12-24 14:30:00 UTC', 'dmy', { date: '2026-12-24', time: '14:30:00', zone: 'Z' })
   same('Thu, 24 Dec 2026 14:30:00 GMT', 'dmy', { date: '2026-12-24', time: '14:30:00', zone: 'Z' })
   same('2026-12-24 14:30:00.5+02', 'dmy', { date: '2026-12-24', time: '14:30:00.5', zone: '+02:00' })
+  for (const text of ['12 maja 2026 r.', '12. května 2026', '12. Mai 2026', 'mardi 12 mai 2026', '12 de mayo de 2026'])
+    same(text, 'mdy', { date: '2026-05-12' })
+  for (const text of [
+    'wtorek, 12 MAJA 2026',
+    '12 maj 2026',
+    '2026. május 12.',
+    '12 мая 2026 г.',
+    '12. toukokuuta 2026',
+  ])
+    same(text, 'mdy', { date: '2026-05-12' })
+  same('1. červenec 2026', 'dmy', { date: '2026-07-01' })
+  same('1. června 2026 14:30', 'dmy', { date: '2026-06-01', time: '14:30:00' })
+  same('Mar 12, 2026', 'dmy', { date: '2026-03-12' })
+  same('mar 12 mai 2026', 'dmy', { date: '2026-05-12' })
+  same('3 Marz 26', 'dmy', { date: '2026-03-03' })
+  same('12 majonez 2026', 'dmy', undefined)
+  same('12 de 2026', 'dmy', undefined)
   same('08:00-12:00', 'dmy', undefined)
   same(`1${' '.repeat(30_000)}x`, 'dmy', undefined)
   same('31/02/2026', 'dmy', undefined)
   same('not a date', 'dmy', undefined)
+  t.end()
+})
+
+t.test('each name of a month is one month, in all languages that are read', (t) => {
+  for (const language of LANGUAGES)
+    for (let month = 0; month < 12; month++)
+      for (const style of ['long', 'short'] as const) {
+        const name = new Date(Date.UTC(2026, month, 1)).toLocaleString(language, { month: style, timeZone: 'UTC' })
+        if (monthOf(name.replace(/\.$/, '')) !== month + 1) t.fail(`${language}: ${name}`)
+      }
   t.end()
 })
 
