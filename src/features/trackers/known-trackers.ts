@@ -7,6 +7,7 @@ import { keptText, textFault } from '../../kernel/text.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { actorOf } from '../../kit/http/request-context.ts'
 import { severalAtOnce } from '../../kit/commands/several-at-once.ts'
+import { DIRECTORY } from '../../kit/consumers/projection.ts'
 import { agreed, ownHub, ownOrForbidden } from './credential-rules.ts'
 import { phoneTrackerIdOf } from './declaration.ts'
 import type { TrackerValues } from './events.ts'
@@ -25,7 +26,7 @@ import {
 } from './views.ts'
 
 export interface KnownTrackersOptions {
-  tables: Pick<TableStore, 'getMany'>
+  tables: Pick<TableStore, 'getMany' | 'checkpoint'>
   writer: TrackerWriter
   clock: Clock
   partitionOf: (trackerId: string) => number
@@ -49,8 +50,8 @@ export class KnownTrackers implements TrackerResolver {
   private readonly byId = new Map<string, KnownTracker>()
   private readonly byExternalId = new Map<string, Map<string, KnownTracker>>()
   private readonly phones = new Map<string, KnownTracker>()
-  /** Deleted according to the log, with the revision of the deletion; the table may still have their rows. */
-  private readonly deleted = new Map<string, number>()
+  /** Deletions that this process has heard of; the table may still have their rows, or have them anew. */
+  private readonly deleted = new Map<string, { revision: number; position: number }>()
   /** Last logged hubs of trackers; the table may still have the previous ones. */
   private readonly written = new Map<string, KnownTracker['hub']>()
   private readonly making = new Map<string, Promise<KnownTracker | TrackerRefusal>>()
@@ -99,11 +100,11 @@ export class KnownTrackers implements TrackerResolver {
     return this.options.writer.listed()
   }
 
-  /** Notes a logged deletion: no more points of the tracker are accepted, whatever the table still has. */
-  noteDeleted(organizationId: string, trackerId: string, revision: number): void {
+  /** Notes a logged deletion: no more points of the tracker are accepted while the table may still have its row. */
+  noteDeleted(organizationId: string, trackerId: string, deletion: { revision: number; position: number }): void {
     this.forget(trackerId, organizationId)
     this.deleted.delete(trackerId)
-    this.deleted.set(trackerId, revision)
+    this.deleted.set(trackerId, deletion)
     if (this.deleted.size > NOTED_MAX) this.deleted.delete(this.deleted.keys().next().value as string)
   }
 
@@ -160,6 +161,7 @@ export class KnownTrackers implements TrackerResolver {
     ids: readonly string[],
     found: Map<string, KnownTracker | TrackerRefusal>,
   ): Promise<void> {
+    const { tables } = this.options
     const missing: string[] = []
     for (const id of new Set(ids)) {
       const known = this.byId.get(id)
@@ -168,9 +170,11 @@ export class KnownTrackers implements TrackerResolver {
     }
     for (let from = 0; from < missing.length; from += LOOKUP_IDS) {
       const part = missing.slice(from, from + LOOKUP_IDS)
-      const rows = await this.options.tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, part)
+      // Read before the rows, which are at least as new.
+      const stored = part.some((id) => this.deleted.has(id)) ? (await tables.checkpoint(DIRECTORY))?.all : undefined
+      const rows = await tables.getMany<TrackerRow>(TRACKERS_TABLE, organizationId, part)
       rows.forEach((row, i) => {
-        if (row !== undefined && !this.deleted.has(part[i]))
+        if (row !== undefined && (this.deleted.get(part[i])?.position ?? -1) <= (stored ?? -1))
           found.set(part[i], this.remember(organizationId, part[i], row))
       })
       await breathe()
@@ -253,7 +257,7 @@ export class KnownTrackers implements TrackerResolver {
     const made = await this.options.writer.ensure(organizationId, id, values, origin)
     if (typeof made === 'string') return made
     // The log may have reported its deletion meanwhile.
-    if ((this.deleted.get(id) ?? -1) >= made.version) return 'unknown_tracker'
+    if ((this.deleted.get(id)?.revision ?? -1) >= made.version) return 'unknown_tracker'
     this.deleted.delete(id)
     return this.remember(organizationId, id, made.values)
   }

@@ -51,30 +51,30 @@ export const watchTrackers = async (
 const note = (event: RecordedEvent, watched: WatchedTrackers): void => {
   const id = idOfStream(event.stream)
   if (event.stream.startsWith(TRACKER_STREAMS)) noteTracker(id, event, decodeJson<TrackerData>(event.data), watched)
-  else noteIngestKey(id, event.type, decodeJson<IngestKeyData>(event.data), watched)
+  else noteIngestKey(id, event, decodeJson<IngestKeyData>(event.data), watched)
 }
 
 const noteTracker = (
   trackerId: string,
-  { type, revision }: RecordedEvent,
+  { type, revision, position }: RecordedEvent,
   { organizationId, values }: TrackerData,
   { known, devices, onAccessChanged }: WatchedTrackers,
 ): void => {
   if (type === TRACKER.deleted) {
-    known?.noteDeleted(organizationId, trackerId, revision)
-    devices?.note('tracker', trackerId, null)
+    known?.noteDeleted(organizationId, trackerId, { revision, position })
+    devices?.note('tracker', trackerId, null, position)
     onAccessChanged?.({ organizationId, trackerId })
     return
   }
   known?.noteWritten(trackerId, values)
   if (values.keyHash !== undefined)
-    devices?.note('tracker', trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash })
+    devices?.note('tracker', trackerId, { kind: 'tracker', organizationId, keyHash: values.keyHash }, position)
   if (type === TRACKER.changed) onAccessChanged?.({ organizationId, trackerId })
 }
 
 const noteIngestKey = (
   keyId: string,
-  type: string,
+  { type, position }: RecordedEvent,
   { organizationId, values }: IngestKeyData,
   { devices, onAccessChanged }: WatchedTrackers,
 ): void => {
@@ -83,6 +83,7 @@ const noteIngestKey = (
     'ingestKey',
     keyId,
     type === INGEST_KEY.deleted ? null : { kind: 'ingestKey', organizationId, keyHash, autoCreate, hubId },
+    position,
   )
   if (type !== INGEST_KEY.created) onAccessChanged?.({ organizationId, keyId })
 }

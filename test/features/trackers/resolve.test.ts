@@ -3,6 +3,7 @@ import type { Caller } from '../../../src/kernel/caller.ts'
 import { KnownTrackers } from '../../../src/features/trackers/known-trackers.ts'
 import { phoneTrackerIdOf, trackerIdOf } from '../../../src/features/trackers/declaration.ts'
 import { idFrom } from '../../../src/kit/commands/ids.ts'
+import { DIRECTORY } from '../../../src/kit/consumers/projection.ts'
 import { locationStream, partitionOf } from '../../../src/features/locations/events.ts'
 import { openTrackers, ORG, PARTITIONS, userCaller } from '../../support/open-trackers.ts'
 import { until } from '../../support/service.ts'
@@ -10,6 +11,8 @@ import { until } from '../../support/service.ts'
 const OTHER_ORG = idFrom('organization', 'b')
 const [HUB, OTHER_HUB] = [idFrom('hub', 1), idFrom('hub', 2)]
 const NEW = 3_000
+/** A position of the log that no table has reached. */
+const AHEAD = Number.MAX_SAFE_INTEGER
 const gateway = (more: object = {}): Caller => ({
   kind: 'ingestKey',
   organizationId: ORG,
@@ -224,15 +227,18 @@ test('a deleted tracker is refused at once by what has no right to make it, and 
 })
 
 test('what the log has deleted is unknown, whatever the table still says', async (t) => {
-  const { known, call } = await openTrackers(t)
+  const { known, call, tables } = await openTrackers(t)
   const { _id } = (await call('POST', '/tracker', { name: 'x', externalId: 'x' })).body.data
   const strict = gateway({ autoCreate: false })
+  const stored = (await tables.checkpoint(DIRECTORY))?.all as number
   t.match(await known.resolve(strict, [{ externalId: 'x' }]), [{ trackerId: _id }])
-  known.noteDeleted(ORG, _id, 1)
+  known.noteDeleted(ORG, _id, { revision: 1, position: AHEAD })
   t.equal(known.known(strict, undefined, 'x'), undefined)
   t.same(await known.resolve(strict, [{ externalId: 'x' }, { trackerId: _id }]), ['unknown_tracker', 'unknown_tracker'])
   known.noteWritten(_id, { name: 'x', kind: 'device', externalId: 'x' })
   t.match(await known.resolve(strict, [{ trackerId: _id }]), [{ trackerId: _id }])
+  known.noteDeleted(ORG, _id, { revision: 1, position: stored })
+  t.match(await known.resolve(strict, [{ trackerId: _id }]), [{ trackerId: _id }], 'made anew by another process')
 })
 
 test('a tracker that is deleted while it is made for a point is unknown, one that is made anew is not', async (t) => {
@@ -242,19 +248,20 @@ test('a tracker that is deleted while it is made for a point is unknown, one tha
   let isDeletedMeanwhile = true
   const ensure: typeof writer.ensure = async (...of) => {
     const made = await writer.ensure(...of)
-    if (isDeletedMeanwhile && typeof made !== 'string') known.noteDeleted(ORG, _id, made.version)
+    if (isDeletedMeanwhile && typeof made !== 'string')
+      known.noteDeleted(ORG, _id, { revision: made.version, position: AHEAD })
     return made
   }
   const known: KnownTrackers = new KnownTrackers({
     ...{ tables, clock, partitionOf: () => 0 },
     writer: Object.create(writer, { ensure: { value: ensure } }),
   })
-  known.noteDeleted(ORG, _id, 1)
+  known.noteDeleted(ORG, _id, { revision: 1, position: AHEAD })
   t.same(await known.resolve(gateway(), [{ externalId: 'x' }]), ['unknown_tracker'])
   t.equal(known.known(gateway(), undefined, 'x'), undefined)
   isDeletedMeanwhile = false
   await call('DELETE', `/tracker/${_id}`)
-  known.noteDeleted(ORG, _id, 3)
+  known.noteDeleted(ORG, _id, { revision: 3, position: AHEAD })
   t.match(await known.resolve(gateway(), [{ externalId: 'x' }]), [{ trackerId: _id }])
   t.match(known.known(gateway(), undefined, 'x'), { trackerId: _id })
 })
