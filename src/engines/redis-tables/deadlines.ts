@@ -40,7 +40,8 @@ export class Deadlines {
   }
 
   private wakeIn(ms: number): void {
-    this.timer = setTimeout(() => this.endLate(), ms).unref()
+    // Where the process stood still, answers that came meanwhile are read first.
+    this.timer = setTimeout(() => setImmediate(() => this.endLate()), ms).unref()
   }
 
   private endLate(): void {
