@@ -93,7 +93,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the door does not hear of deleted trackers',
     file: 'src/features/trackers/watch-trackers.js',
-    from: 'known?.noteDeleted(organizationId, trackerId, revision);',
+    from: 'known?.noteDeleted(organizationId, trackerId, { revision, position });',
     to: '',
   },
 ]
