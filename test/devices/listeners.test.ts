@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { test, type Test } from 'tap'
+import tap, { test, type Test } from 'tap'
 import { crc16Ibm, crc16X25 } from '../../src/devices/crc.ts'
 import { ask, signUp, startService, until, type Json, type Service } from '../support/service.ts'
 import { queclinkReport, tk103Login } from '../support/device-frames.ts'
@@ -68,13 +68,21 @@ const portOf = (service: Service, protocol: string): number => {
   return lines.find(({ msg, protocol: one }) => msg === 'listening for devices' && one === protocol)?.port
 }
 
-/** A service whose listeners take the ingest key that a first run made. */
-const open = async (t: Test, autoCreate: boolean) => {
-  const folder = folderOf(t)
-  const before = await startService(folder)
+const folder = folderOf(tap)
+const before = await startService(folder)
+
+/** An organization of a test's own, made in the first run, since a start with listeners is given its key. */
+const customer = async (autoCreate: boolean) => {
   const { token } = await signUp(before)
   const { key } = (await ask(before, 'POST', '/ingest-key', { token, body: { name: 'Hardware', autoCreate } })).data
-  await before.stop()
+  return { token, key }
+}
+
+const [makesTrackers, knowsTrackers] = [await customer(true), await customer(false)]
+await before.stop()
+
+/** A service whose listeners take the ingest key that the first run made. */
+const open = async (t: Test, { token, key }: { token: string; key: string }) => {
   const flags = ['--devices', 'teltonika:0,gt06:0,h02:0,queclink:0,tk103:0', '--devices-key', key]
   const service = await startService(folder, flags)
   t.teardown(() => service.kill())
@@ -91,7 +99,7 @@ const open = async (t: Test, autoCreate: boolean) => {
 test('hardware over TCP and UDP: points are acknowledged once durable, and repeats change nothing', {
   timeout: 300_000,
 }, async (t) => {
-  const { service, token, pointsOf, trackerOf } = await open(t, true)
+  const { service, token, pointsOf, trackerOf } = await open(t, makesTrackers)
   const start = Math.floor(Date.now() / 1000) * 1000 - 100_000
   const times = [0, 1, 2].map((i) => start + i * 1000)
 
@@ -210,7 +218,7 @@ test('hardware over TCP and UDP: points are acknowledged once durable, and repea
 test('an unknown device is refused, told of once a minute, and taken once somebody has made its tracker', {
   timeout: 300_000,
 }, async (t) => {
-  const { service, token, pointsOf } = await open(t, false)
+  const { service, token, pointsOf } = await open(t, knowsTrackers)
   for (let tries = 0; tries < 3; tries++) {
     const device = new Device(portOf(service, 'teltonika'))
     device.socket.write(imeiLogin(IMEI))

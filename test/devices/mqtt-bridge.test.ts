@@ -1,16 +1,24 @@
 import { connectAsync, type MqttClient } from 'mqtt'
-import { test, type Test } from 'tap'
+import tap, { test, type Test } from 'tap'
 import { askControl } from '../../src/cli/control-socket.ts'
 import { Broker } from '../support/broker.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, call, type Json, signUp, startService, until } from '../support/service.ts'
 
-const open = async (t: Test, autoCreate: boolean, broker: Broker) => {
-  const folder = folderOf(t)
-  const before = await startService(folder)
+const folder = folderOf(tap)
+const before = await startService(folder)
+
+/** An organization of a test's own, made in the first run, since a start with a bridge is given its key. */
+const customer = async (autoCreate: boolean) => {
   const { token } = await signUp(before)
   const { key } = (await ask(before, 'POST', '/ingest-key', { token, body: { name: 'Broker', autoCreate } })).data
-  await before.stop()
+  return { token, key }
+}
+
+const [makesTrackers, knowsTrackers, comesBack] = [await customer(true), await customer(false), await customer(true)]
+await before.stop()
+
+const open = async (t: Test, { token, key }: { token: string; key: string }, broker: Broker) => {
   const flags = ['--mqtt', broker.url.replace('//', '//waymark:secret@'), '--mqtt-key', key]
   const service = await startService(folder, flags)
   t.teardown(() => service.kill())
@@ -45,7 +53,7 @@ test('points of a broker: OwnTracks and the form of the API, under the name in t
     authenticate: (client, name, password, done) =>
       done(null, client.id === 'phones' || (name === 'waymark' && String(password) === 'secret')),
   })
-  const { service, token, pointsOf, bridge } = await open(t, true, broker)
+  const { service, token, pointsOf, bridge } = await open(t, makesTrackers, broker)
   const phones = await publisher(t, broker)
   const say = (topic: string, body: unknown) =>
     phones.publishAsync(topic, typeof body === 'string' ? body : JSON.stringify(body), { qos: 1 })
@@ -106,7 +114,7 @@ test('a sender without a tracker holds up nobody, and comes in once its tracker 
   timeout: 300_000,
 }, async (t) => {
   const broker = await Broker.start(t)
-  const { service, token, pointsOf, bridge } = await open(t, false, broker)
+  const { service, token, pointsOf, bridge } = await open(t, knowsTrackers, broker)
   const phones = await publisher(t, broker)
   const tst = secondsAgo(100)
   const say = (name: string, second = 0) =>
@@ -139,7 +147,7 @@ test('a broker that is away, or refuses, stops nothing: the bridge says so and c
     authorizeSubscribe: (_client, subscription, done) =>
       done(null, subscription.topic === 'waymark/#' ? null : subscription),
   })
-  const { service, bridge, pointsOf } = await open(t, true, broker)
+  const { service, bridge, pointsOf } = await open(t, comesBack, broker)
   await until('the refusal', async () => /waymark\/#/.test((await bridge()).problem ?? ''))
   await broker.kill()
   await until('the end', async () => (await bridge()).isConnected === false)
