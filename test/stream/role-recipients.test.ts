@@ -1,12 +1,13 @@
-import { test } from 'tap'
+import tap, { test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, call, type Json, samplesMade, signUp, startService, until } from '../support/service.ts'
 
 const PASSWORD = 'Correct-horse-9-battery'
 
+const service = await startService(folderOf(tap))
+tap.teardown(() => service.kill())
+
 test('a role whose users an automation tells is not deleted, or gives way to another one there too', async (t) => {
-  const service = await startService(folderOf(t))
-  t.teardown(() => service.kill())
   const { token, email, hubId } = await signUp(service)
   await samplesMade(service, token)
   const send = async (method: string, path: string, body?: Json, by = token): Promise<Json> =>
@@ -47,8 +48,6 @@ test('a role whose users an automation tells is not deleted, or gives way to ano
 })
 
 test('a role is not deleted while an automation tells its users and an address', async (t) => {
-  const service = await startService(folderOf(t))
-  t.teardown(() => service.kill())
   const { token } = await signUp(service)
   const make = async (path: string, body: Json): Promise<Json> =>
     (await ask(service, 'POST', path, { token, body })).data
