@@ -1,12 +1,14 @@
 import { parse } from 'csv-parse/sync'
-import { test, type Test } from 'tap'
+import tap, { test } from 'tap'
 import { ended, imported, sendFile } from '../../support/import-calls.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { ask, call, type Json, signUp, startService, until } from '../../support/service.ts'
 
-const open = async (t: Test) => {
-  const service = await startService(folderOf(t))
-  t.teardown(() => service.kill())
+const service = await startService(folderOf(tap))
+tap.teardown(() => service.kill())
+
+/** An organization of a test's own. */
+const open = async () => {
   const { token, hubId } = await signUp(service)
   const make = async (path: string, body: object): Promise<Json> =>
     (await ask(service, 'POST', path, { token, body })).data
@@ -35,13 +37,13 @@ const open = async (t: Test) => {
     })
     return routes(name)
   }
-  return { service, token, hubId, flow, vans, make, get, rows, task, routesAre, routes }
+  return { token, hubId, flow, vans, make, get, rows, task, routesAre, routes }
 }
 
 test('visits become tasks with places in routes, and rows of type route place what exists', {
   timeout: 600_000,
 }, async (t) => {
-  const { service, token, hubId, flow, make, get, rows, task, routesAre, routes } = await open(t)
+  const { token, hubId, flow, make, get, rows, task, routesAre, routes } = await open()
   const visits = { type: 'visit', flowId: flow._id, hubId }
 
   const csv =
@@ -172,7 +174,7 @@ test('visits become tasks with places in routes, and rows of type route place wh
 })
 
 test('routes need their permission', { timeout: 600_000 }, async (t) => {
-  const { service, token, hubId, flow, make, get } = await open(t)
+  const { token, hubId, flow, make, get } = await open()
   const role = await make('/role', {
     name: 'Imports tasks',
     permissions: ['import/data', 'edit/task', 'view/task', 'dispatch/task'],
