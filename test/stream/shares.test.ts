@@ -1,4 +1,4 @@
-import { type Test, test } from 'tap'
+import tap, { type Test, test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
 import { ask, call, type Json, signUp, startService, until } from '../support/service.ts'
 
@@ -12,6 +12,8 @@ const opened = async (t: Test, args: string[] = []) => {
 }
 
 type Service = Awaited<ReturnType<typeof opened>>
+
+const withoutFlags = await opened(tap)
 
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString()
 
@@ -45,7 +47,7 @@ const openOffice = async (service: Service) => {
 }
 
 test('a customer follows a task without an account, and learns nothing else', { timeout: 900_000 }, async (t) => {
-  const service = await opened(t)
+  const service = withoutFlags
   const office = await openOffice(service)
   const { send, made, person, task, points, follow, page, email } = office
   const ada = await person('ada', 'fieldUser')
@@ -147,7 +149,7 @@ test('a customer follows a task without an account, and learns nothing else', { 
 })
 
 test('a tracker is followed for some days, from the share on', { timeout: 900_000 }, async (t) => {
-  const service = await opened(t)
+  const service = withoutFlags
   const { send, made, follow, page } = await openOffice(service)
   const tracker = await made('/tracker', { name: 'Secret bus', kind: 'vehicle' })
   const point = (recordedAt: string, lat: number) =>
