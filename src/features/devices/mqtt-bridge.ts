@@ -158,9 +158,12 @@ export class MqttBridge {
     const { stream } = this.client
     for (const filter of MQTT_FILTERS) {
       const asked = this.client.subscribeAsync(filter, { qos: 1 }).catch(() => void refused.push(filter))
-      if (await within(this.options.clock, CONNECT_MS, asked)) continue
-      this.fails(`it does not answer the subscription to ${filter}`)
-      return void stream.destroy() // the library connects anew
+      while (!(await within(this.options.clock, CONNECT_MS, asked))) {
+        if (stream.destroyed) return
+        if (this.inbox.isHolding) continue // the answer comes behind messages of the last session
+        this.fails(`it does not answer the subscription to ${filter}`)
+        return void stream.destroy() // the library connects anew
+      }
     }
     if (refused.length === 0) this.problem = undefined
     else if (this.client.connected) this.fails(`it does not let this user subscribe to ${refused.join(', ')}`)

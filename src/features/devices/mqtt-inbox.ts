@@ -58,6 +58,11 @@ export class MqttInbox {
     return this.inOrder.length + this.aside.size
   }
 
+  /** Whether what the broker has sent is not read on until there is room. */
+  get isHolding(): boolean {
+    return this.onRoom !== undefined
+  }
+
   /** Whether no message is taken until one that was put aside is stored. */
   get isFull(): boolean {
     return this.aside.size >= ASIDE_MAX || this.asideBytes >= ASIDE_BYTES_MAX
