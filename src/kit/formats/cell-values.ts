@@ -92,7 +92,7 @@ export const parseNumber = (text: string, decimal: ',' | '.'): number | undefine
 
 const booleanOf = (cell: Exclude<Cell, null | { fault: string }>): Understood => {
   if (typeof cell === 'boolean') return { value: cell }
-  const text = textOf(cell).toLowerCase()
+  const text = caseless(textOf(cell))
   if (YES.has(text)) return { value: true }
   return NO.has(text) ? { value: false } : { expected: 'must be true or false' }
 }
@@ -239,9 +239,11 @@ const placeOf = (said: string): Understood => {
   return { value: { lat, lng } }
 }
 
-/** The option as it is declared, in any case; an unknown one is left for the rule to refuse. */
+/** The option as it is declared, in any case and form of accents; an unknown one is left for the rule to refuse. */
 const optionOf = (text: string, options: readonly string[]): string =>
-  options.find((one) => one === text) ?? options.find((one) => one.toLowerCase() === text.toLowerCase()) ?? text
+  options.find((one) => one === text) ?? options.find((one) => caseless(one) === caseless(text)) ?? text
+
+const caseless = (text: string): string => text.normalize('NFC').toLowerCase()
 
 const optionsOf = (text: string, options: readonly string[]): string[] => {
   const whole = optionOf(text, options)

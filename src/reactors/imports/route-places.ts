@@ -15,6 +15,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import { decodeJson } from '../../kernel/event.ts'
 import type { JsonObject } from '../../kernel/json.ts'
 import { grouped } from '../../kernel/grouped.ts'
+import { keptText } from '../../kernel/text.ts'
 import type { ResourceData } from '../../kit/commands/declared-event.ts'
 import type { KnownNames } from './known-names.ts'
 
@@ -34,7 +35,7 @@ export interface SaidPlace {
 export const saidPlace = ({ route, vehicle, sequence }: JsonObject): SaidPlace | undefined => {
   if (route === undefined && vehicle === undefined && sequence === undefined) return undefined
   if (route === undefined) throw invalid('/route', 'is required beside vehicle and sequence')
-  const name = String(route).trim()
+  const name = keptText(String(route).trim(), 'newName')
   if (name.length > ROUTE_CHARS_MAX) throw invalid('/route', `must be at most ${ROUTE_CHARS_MAX} characters`)
   if (vehicle === undefined) throw invalid('/vehicle', 'is required beside route')
   const isWhole = sequence === undefined || (Number.isSafeInteger(sequence) && Number(sequence) >= 0)

@@ -120,6 +120,13 @@ test('visits become tasks with places in routes, and rows of type route place wh
     ])
   })
 
+  await t.test('a route is the same however its accents are written', async (t) => {
+    for (const externalId of ['k', 'l']) await make('/task', { flowId: flow._id, hubId, title: externalId, externalId })
+    const csv = 'externalId,route,vehicle\nk,Cafe\u0301,Van 1\nl,Caf\u00e9,Van 1\n'
+    t.match(await rows(csv, { type: 'route' }), { status: 'completed', succeeded: 2 })
+    await routesAre('Caf\u00e9', [['Van 1', ['k', 'l']]])
+  })
+
   await t.test('a dry run checks and writes nothing; a preview suggests the columns', async (t) => {
     await make('/task', { flowId: flow._id, hubId, title: 'w', externalId: 'w' })
     const csv = 'externalId,route,vehicle\nw,Sunday,Van 1\nw,Sunday,Van 1\nnobody,Sunday,Van 1\n'

@@ -359,6 +359,8 @@ t.test('cells as values', (t) => {
   t.same(value('\u200e24\u200e.\u200e12\u200e.\u200e2026', 'date'), { value: '2026-12-24' })
   t.same(value('SHOP', 'option', ['shop']), { value: 'shop' })
   t.same(value('a; B', 'options', ['A', 'b']), { value: ['A', 'b'] })
+  t.same(value('E\u0301TE\u0301', 'option', ['\u00e9t\u00e9']), { value: '\u00e9t\u00e9' }, 'as macOS writes it')
+  t.same(value('Na\u0303o', 'boolean'), { value: false })
   t.match(value('abc', 'number'), { expected: /number/ })
   t.match(value({ fault: '#N/A' }, 'text'), { expected: /error/ })
   t.same(value('  ', 'number'), { value: undefined })
