@@ -155,6 +155,8 @@ test('a day is planned, dispatched, driven and compared', async (t) => {
     t.equal(Date.parse(visit.actualArrivalAt), begin + i * 300_000)
     t.equal(Date.parse(visit.actualDepartureAt), begin + i * 300_000 + 180_000)
   }
+  const [listed] = await get(`/routing-results?_id=${id}`)
+  t.notOk('actualArrivalAt' in listed.routes[0].visits[0], 'a list of one leaves them out too')
   await until('both webhooks', () => receiver.deliveries.length === 2)
   t.same(receiver.bad, [])
   t.same(receiver.deliveries.map(({ body }) => body.type).sort(), [

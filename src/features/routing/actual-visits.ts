@@ -22,6 +22,8 @@ const GAP_MS = 600_000
 /** Fixes this long before the dispatch and after the end count. */
 const MARGIN_MS = 3_600_000
 const DAYS_MAX_MS = 7 * 86_400_000
+/** Fixes this long after the last planned time count: a task that stays open for weeks must not hide the drive. */
+const LATE_MAX_MS = 3 * 86_400_000
 const TRACKERS_MAX = 20
 const AT_ONCE = 4
 
@@ -42,17 +44,21 @@ export const withActualVisits = async (
   const { state, dispatchedAt, completedAt, organizationId } = result
   const isDriven = state === 'dispatched' || state === 'completed'
   if (!isDriven || dispatchedAt === undefined || !caller.permissions.has('view/location-history')) return result
-  const first = Math.min(Date.parse(dispatchedAt), ...result.routes.flatMap(({ visits }) => visits.flatMap(arrivalOf)))
-  const last = completedAt === undefined ? now : Math.min(now, Date.parse(completedAt) + MARGIN_MS)
-  const from = Math.max(first - MARGIN_MS, last - DAYS_MAX_MS)
+  const planned = result.routes.flatMap(({ visits }) => visits.flatMap(plannedTimes)).sort((a, b) => a - b)
+  const dispatched = Date.parse(dispatchedAt)
+  const first = Math.min(dispatched, ...planned.slice(0, 1))
+  const end = completedAt === undefined ? now : Math.min(now, Date.parse(completedAt) + MARGIN_MS)
+  const to = planned.length === 0 ? end : Math.min(end, Math.max(dispatched, planned[planned.length - 1]) + LATE_MAX_MS)
+  const span = { from: Math.max(first - MARGIN_MS, to - DAYS_MAX_MS), to }
   const routes = [...result.routes]
   await severalAtOnce(routes.keys(), AT_ONCE, async (i) => {
-    routes[i] = await actualRoute(services, organizationId, routes[i], { from, to: last })
+    routes[i] = await actualRoute(services, organizationId, routes[i], span)
   })
   return { ...result, routes }
 }
 
-const arrivalOf = ({ arrivalAt }: VisitValues): number[] => (arrivalAt === undefined ? [] : [Date.parse(arrivalAt)])
+const plannedTimes = ({ arrivalAt, departureAt }: VisitValues): number[] =>
+  [arrivalAt, departureAt].flatMap((time) => (time === undefined ? [] : [Date.parse(time)]))
 
 const actualRoute = async (
   { tables, history }: ActualServices,

@@ -18,8 +18,8 @@ export const routing: Feature = {
     routingRoutes({
       ...services,
       places: new JobPlaces(services.tables, ROUTING_BOUNDS),
-      present: async (rows, { caller, now, wants }) => {
-        if (rows.length !== 1 || !wants('routes')) return [...rows]
+      present: async (rows, { caller, now, wants, isList }) => {
+        if (isList || !wants('routes')) return [...rows]
         return [await withActualVisits(services, caller, rows[0] as RoutingRow, now)]
       },
     }),

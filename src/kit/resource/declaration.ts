@@ -60,6 +60,8 @@ export interface PresentContext {
   now: number
   /** Whether `?fields=` asks for the member, or for all: members that cost a lookup can be left out. */
   wants(member: string): boolean
+  /** A list leaves out members that are too costly for many rows, however few it has. */
+  isList: boolean
 }
 
 /** A value that the service makes for a record and shows once: a key, a secret. */

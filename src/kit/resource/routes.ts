@@ -100,7 +100,7 @@ const listRoute = (served: Served): Route => {
         path: `/api/v3${path}`,
         ...conditions,
         where: { ...conditions?.where, ...ownLimit(served, caller) },
-        ...(isPresented ? { present: (rows) => presented(served, request, rows, query.fields) } : { texts }),
+        ...(isPresented ? { present: (rows) => presented(served, request, rows, query.fields, true) } : { texts }),
       })
     },
   })

@@ -67,9 +67,10 @@ export const presented = async (
   request: Presented,
   rows: readonly Row[],
   fields: string | undefined,
+  isList = false,
 ): Promise<readonly Row[]> => {
   if (present === undefined) return rows
   const opened = declaration.secrets?.sealed === undefined ? rows : await openedRows(declaration, services, rows)
   const wants = (member: string): boolean => wantsField(fields, member)
-  return present(opened, { services, caller: userOf(request), now: request.now, wants })
+  return present(opened, { services, caller: userOf(request), now: request.now, wants, isList })
 }
