@@ -1,6 +1,6 @@
 import { assertNoFaults, Failure, invalid } from '../../kernel/errors.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { askedBefore, askJob, endJob, type JobPlaces } from '../../kit/jobs/asking.ts'
+import { askedBefore, endJob, inPlace, type JobPlaces, requestJob } from '../../kit/jobs/asking.ts'
 import { jobDecider } from '../../kit/jobs/life.ts'
 import { handleCommand } from '../../kit/commands/handle-command.ts'
 import { loadState } from '../../kit/commands/load-state.ts'
@@ -90,15 +90,18 @@ const askRoute = (services: RoutingServices, writer: RoutingWriter): Route =>
         seed: body.seed ?? 1,
         at: request.now,
       }
-      const { row, wrote } = await writer.begin(origin, id, asked)
-      try {
-        const job = await askJob(services, ROUTING, request, id, asked)
-        return { ...accepted(row), wrote: allWrote(wrote, job.wrote) }
-      } catch (error) {
-        // Its tasks are free again; a repeated request starts over.
-        await writer.delete(asService(origin), { id })
-        throw error
-      }
+      // First of all the place: a job is requested for each result that is made.
+      return inPlace(services.places, asked.organizationId, id, async () => {
+        const { row, wrote } = await writer.begin(origin, id, asked)
+        try {
+          const job = await requestJob(services.log, ROUTING, request, id, asked)
+          return { ...accepted(row), wrote: allWrote(wrote, job.wrote) }
+        } catch (error) {
+          // Its tasks are free again; a repeated request starts over.
+          await writer.delete(asService(origin), { id })
+          throw error
+        }
+      })
     },
   })
 

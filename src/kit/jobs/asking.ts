@@ -77,21 +77,39 @@ type Asking = Pick<RouteRequest, 'ids' | 'now' | 'caller' | 'address' | 'correla
   Parameters<typeof metadataOf>[0]
 
 /** Requests a job, if there is a place for it. @throws Failure rate_limited, overloaded, engine_down. */
-export const askJob = async <Asked extends JobAsked, Job extends JobRow>(
+export const askJob = <Asked extends JobAsked, Job extends JobRow>(
   { log, places }: { log: EventLog; places: JobPlaces },
   kind: JobKind<Asked, Job>,
   request: Asking,
   id: string,
   requested: Asked,
-): Promise<Handled<JobState<Job>>> => {
-  await places.keep(requested.organizationId, id)
+): Promise<Handled<JobState<Job>>> =>
+  inPlace(places, requested.organizationId, id, () => requestJob(log, kind, request, id, requested))
+
+/** Work that requests a job, if there is a place for it. @throws Failure rate_limited, overloaded, and of the work. */
+export const inPlace = async <Result>(
+  places: JobPlaces,
+  organizationId: string,
+  id: string,
+  work: () => Promise<Result>,
+): Promise<Result> => {
+  await places.keep(organizationId, id)
   try {
-    return await tell(log, kind, request, id, { kind: 'request', requested })
+    return await work()
   } catch (error) {
-    places.release(requested.organizationId, id)
+    places.release(organizationId, id)
     throw error
   }
 }
+
+/** Requests a job that has its place. @throws Failure engine_down */
+export const requestJob = <Asked extends JobAsked, Job extends JobRow>(
+  log: EventLog,
+  kind: JobKind<Asked, Job>,
+  request: Asking,
+  id: string,
+  requested: Asked,
+): Promise<Handled<JobState<Job>>> => tell(log, kind, request, id, { kind: 'request', requested })
 
 /** The job that an interrupted request asked for before; undefined where it did not get that far. */
 export const askedBefore = async <Asked extends JobAsked, Job extends JobRow>(
