@@ -30,16 +30,12 @@ export class JobPlaces {
 
   /** Keeps a place for a job that is about to be logged. @throws Failure rate_limited, overloaded. */
   async keep(organizationId: string, id: string): Promise<void> {
-    const { table, plural, organizationMax } = this.bounds
+    const { plural, organizationMax } = this.bounds
     const asked = this.asked.get(organizationId) ?? new Set()
     this.asked.set(organizationId, asked.add(id))
-    const question = { where: { status: ['queued', 'processing'] }, limit: 1, total: true }
-    const { total = 0 } = await this.tables.find(table.name, organizationId, question)
-    const ids = [...asked]
-    const rows = await this.tables.getMany(table.name, organizationId, ids)
-    const isRepeat = rows[ids.indexOf(id)] !== undefined
-    for (const [i, row] of rows.entries()) if (row !== undefined) this.release(organizationId, ids[i])
-    if (isRepeat) return
+    const { total, stored } = await this.counted(organizationId, [...asked])
+    for (const one of stored) this.release(organizationId, one)
+    if (stored.includes(id)) return // a repeat
     const others = total + asked.size - 1
     if (others >= organizationMax) {
       this.release(organizationId, id)
@@ -60,6 +56,22 @@ export class JobPlaces {
     const asked = this.asked.get(organizationId)
     asked?.delete(id)
     if (asked?.size === 0) this.asked.delete(organizationId)
+  }
+
+  /** Jobs that wait or run by their rows, and those of the ids that have rows: by the same rows, so that none is counted twice or left out. */
+  private async counted(organizationId: string, ids: readonly string[]): Promise<{ total: number; stored: string[] }> {
+    const { table } = this.bounds
+    const withRows = async (): Promise<string[]> => {
+      const rows = await this.tables.getMany(table.name, organizationId, ids)
+      return ids.filter((_, i) => rows[i] !== undefined)
+    }
+    const question = { where: { status: ['queued', 'processing'] }, limit: 1, total: true }
+    for (let before = await withRows(); ; ) {
+      const { total = 0 } = await this.tables.find(table.name, organizationId, question)
+      const stored = await withRows()
+      if (stored.length === before.length) return { total, stored }
+      before = stored
+    }
   }
 
   private async all(): Promise<number> {

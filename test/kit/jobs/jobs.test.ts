@@ -11,6 +11,7 @@ import { defineJob, type JobAsked, type JobRow } from '../../../src/kit/jobs/job
 import { cancelledRow, type JobCommand, type JobDeleted, jobDecider, teller } from '../../../src/kit/jobs/life.ts'
 import { JOB_RUNS, jobRows, JOBS } from '../../../src/kit/jobs/rows.ts'
 import { JobRunner } from '../../../src/kit/jobs/runner.ts'
+import type { TableStore } from '../../../src/engines/table-store.ts'
 import { decodeJson } from '../../../src/kernel/event.ts'
 import { defer, type Deferred } from '../../../src/kit/consumers/deferred.ts'
 import { folderOf } from '../../support/folder-of.ts'
@@ -412,6 +413,32 @@ test('more than an organization may have waiting are 429, more than all together
       () => false,
     ),
   )
+})
+
+test('a job whose row is stored while places are counted counts once', async (t) => {
+  for (const storedBefore of [0, 1, 2, 3, 4]) {
+    let questions = Number.NEGATIVE_INFINITY
+    const isStored = (): boolean => questions++ >= storedBefore
+    const tables = {
+      declare: async () => undefined,
+      getMany: async (_table: string, _scope: string, ids: readonly string[]) => {
+        const has = isStored()
+        return ids.map((id) => (id === 'a1' && has ? {} : undefined))
+      },
+      find: async (table: string) => ({ rows: [], total: table === COUNTS.name && isStored() ? 1 : 0 }),
+    } as unknown as TableStore
+    const placesFor = async (organizationMax: number): Promise<JobPlaces> => {
+      const places = new JobPlaces(tables, { table: COUNTS, plural: 'counts', organizationMax })
+      questions = Number.NEGATIVE_INFINITY
+      await places.keep('a', 'a1')
+      questions = 0
+      return places
+    }
+    const one = await placesFor(1)
+    await t.rejects(one.keep('a', 'a2'), { code: 'rate_limited', message: /^1 counts/ }, `${storedBefore}`)
+    const two = await placesFor(2)
+    await two.keep('a', 'a2')
+  }
 })
 
 test('events that come again, as after a crash between rows and their checkpoint, change no row', async (t) => {
