@@ -3,6 +3,7 @@ import type { ValueRule } from '../values/value-type.ts'
 import { type Convention, CURRENCY, type DateOrder } from './conventions.ts'
 import { isWeekday, monthOf } from './date-words.ts'
 import { type Cell, isBlank } from './table-cells.ts'
+import { westernDigits } from './western-digits.ts'
 import type { ZonedTime } from '../../kernel/zoned-time.ts'
 
 /** A cell's value, or a description of the expected one. */
@@ -12,8 +13,10 @@ export interface Reading extends Convention {
   zone: ZonedTime
 }
 
-const YES = new Set(['true', 'yes', 'y', 'ja', 'j', 'oui', 'si', 'sí', 'sì', 'sim', 'tak', 'x', '1', 'wahr', 'vrai'])
-const NO = new Set(['false', 'no', 'n', 'nein', 'non', 'não', 'nie', '0', 'falsch', 'faux', '-'])
+const YES = new Set(
+  'true yes y x 1 ja j wahr oui vrai si sí sì sim tak ano áno igen da evet ναι да так نعم כן'.split(' '),
+)
+const NO = new Set('false no n 0 - nein falsch non faux não nie ne nem nu hayır όχι нет ні لا לא'.split(' '))
 
 /** A cell as a value of a rule's type; the caller checks it against the rule. A blank cell is no value. */
 export const understood = (cell: Cell | undefined, { type, options = [] }: ValueRule, reading: Reading): Understood => {
@@ -56,7 +59,8 @@ export const textOf = (cell: Exclude<Cell, null | { fault: string }>): string =>
 }
 
 /** The same of a number, date or place: in right-to-left files such marks stand within it too. */
-const plainOf = (cell: Exclude<Cell, null | { fault: string }>): string => textOf(cell).replace(DIRECTIONS, '')
+const plainOf = (cell: Exclude<Cell, null | { fault: string }>): string =>
+  westernDigits(textOf(cell).replace(DIRECTIONS, ''))
 
 const numberOf = (cell: Exclude<Cell, null | { fault: string }>, { decimal }: Reading): Understood => {
   const value = typeof cell === 'string' ? parseNumber(plainOf(cell), decimal) : cell

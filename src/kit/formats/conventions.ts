@@ -1,4 +1,5 @@
 import type { Cell } from './table-cells.ts'
+import { westernDigits } from './western-digits.ts'
 
 export type DateOrder = 'dmy' | 'mdy' | 'ymd'
 
@@ -36,9 +37,11 @@ export class ConventionFinder {
 
   see(cells: readonly Cell[]): void {
     for (const [i, cell] of cells.entries()) {
-      if (typeof cell !== 'string' || cell.length > 60 || !/\d/.test(cell)) continue
+      if (typeof cell !== 'string' || cell.length > 60) continue
+      const text = westernDigits(cell)
+      if (!/\d/.test(text)) continue
       while (this.columns.length <= i) this.columns.push({ comma: 0, point: 0, dmy: 0, mdy: 0 })
-      seeText(cell, this.columns[i])
+      seeText(text, this.columns[i])
     }
   }
 

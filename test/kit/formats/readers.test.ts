@@ -357,6 +357,14 @@ t.test('cells as values', (t) => {
   t.same(value('\u200fשלום\u200f', 'text'), { value: '\u200fשלום\u200f' })
   t.same(value('\u200e-5,5\u200e', 'number'), { value: -5.5 })
   t.same(value('\u200e24\u200e.\u200e12\u200e.\u200e2026', 'date'), { value: '2026-12-24' })
+  t.same(value('٢٤/١٢/٢٠٢٦', 'date'), { value: '2026-12-24' })
+  t.same(understood('۱٬۲۳۴٫۵', { type: 'number' }, { ...reading, decimal: '.' }), { value: 1234.5 })
+  t.same(value('٥٢٫٢٣، ٢١', 'coordinate'), { value: { lat: 52.23, lng: 21 } })
+  t.same(value('غرفة ٣', 'text'), { value: 'غرفة ٣' }, 'a text stays as it is')
+  t.same(
+    ['نعم', 'לא', 'ANO'].map((text) => value(text, 'boolean')),
+    [{ value: true }, { value: false }, { value: true }],
+  )
   t.same(value('SHOP', 'option', ['shop']), { value: 'shop' })
   t.same(value('a; B', 'options', ['A', 'b']), { value: ['A', 'b'] })
   t.same(value('E\u0301TE\u0301', 'option', ['\u00e9t\u00e9']), { value: '\u00e9t\u00e9' }, 'as macOS writes it')
