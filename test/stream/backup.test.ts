@@ -111,6 +111,22 @@ test('a backup that is not whole is not restored, and a restore that was cut off
       () => writeFileSync(join(backup, 'manifest.json'), manifest.replace('log/data.mdb', '../data.mdb')),
       () => writeFileSync(join(backup, 'manifest.json'), manifest),
     ],
+    ...[
+      [/manifest\.json of the backup is damaged: it must be an object/, 'null'],
+      [/manifest\.json of the backup is damaged: \/entries\b/, manifest.replace('"entries"', '"others"')],
+      [/damaged: \/entries\/0\/path\b/, manifest.replace('"tables/data.mdb"', '7')],
+      [
+        /damaged: it has no checksum of \/etc\/passwd/,
+        JSON.stringify({
+          ...JSON.parse(manifest),
+          parts: [{ table: 'points', month: 202611, path: '/etc/passwd', rows: 0 }],
+        }),
+      ],
+    ].map(([error, text]): [RegExp, () => void, () => void] => [
+      error as RegExp,
+      () => writeFileSync(join(backup, 'manifest.json'), text as string),
+      () => writeFileSync(join(backup, 'manifest.json'), manifest),
+    ]),
     [/log\/data\.mdb of the backup is missing/, () => rmSync(join(backup, 'log', 'data.mdb')), () => undefined],
   ]
   for (const [error, spoilIt, mend] of spoil) {

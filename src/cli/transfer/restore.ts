@@ -7,6 +7,9 @@ import { nativeBlocks, rowsOfBlock } from '../../engines/clickhouse-sql/native-r
 import { lockDataFolder } from '../../engines/data-folder.ts'
 import { closeDataFolder } from '../../engines/file-modes.ts'
 import { makeFolder } from '../../engines/make-folder.ts'
+import { syncPath } from '../../engines/sync-path.ts'
+import { isObject } from '../../kernel/json.ts'
+import { compileCheck } from '../../kit/http/validate.ts'
 import { makeDataFolder, openHistory, RESTORING } from '../../open-engines.ts'
 import { BACKUP_FORMAT, type BackupManifest, entryOf, MANIFEST } from '../../operations/backup.ts'
 import { urlsOf } from './installation.ts'
@@ -27,6 +30,25 @@ export const verifyBackup = async (folder: string): Promise<BackupManifest> => {
   return manifest
 }
 
+const TEXT = { type: 'string' }
+const COUNT = { type: 'integer', minimum: 0 }
+const membersOf = (properties: { [name: string]: object }) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+})
+const checkManifest = compileCheck(
+  membersOf({
+    format: COUNT,
+    at: TEXT,
+    logId: TEXT,
+    schema: COUNT,
+    retention: membersOf({ days: COUNT, runDays: COUNT }),
+    parts: { type: 'array', items: membersOf({ table: TEXT, month: COUNT, path: TEXT, rows: COUNT }) },
+    entries: { type: 'array', items: membersOf({ path: TEXT, bytes: COUNT, sha256: TEXT }) },
+  }),
+)
+
 const manifestOf = (text: string): BackupManifest => {
   let manifest: BackupManifest
   try {
@@ -34,8 +56,15 @@ const manifestOf = (text: string): BackupManifest => {
   } catch {
     throw new Error(`${MANIFEST} of the backup cannot be read`)
   }
-  if (manifest.format !== BACKUP_FORMAT)
+  if (isObject(manifest) && manifest.format !== BACKUP_FORMAT)
     throw new Error(`the backup has format ${manifest.format}; this version of Waymark reads ${BACKUP_FORMAT}`)
+  const [fault] = checkManifest(manifest)
+  if (fault !== undefined)
+    throw new Error(`${MANIFEST} of the backup is damaged: ${fault.path || 'it'} ${fault.message}`)
+  const entries = new Set(manifest.entries.map(({ path }) => path))
+  const lacking = manifest.parts.find(({ path }) => !entries.has(path))
+  if (lacking !== undefined)
+    throw new Error(`${MANIFEST} of the backup is damaged: it has no checksum of ${lacking.path}`)
   return manifest
 }
 
@@ -60,9 +89,12 @@ export const restore = async (folder: string, dataPath: string): Promise<BackupM
       makeFolder(dirname(join(dataPath, path)), 0o700)
       await copyFile(join(folder, path), join(dataPath, path))
       await chmod(join(dataPath, path), 0o600)
+      await syncPath(join(dataPath, path))
+      await syncPath(dirname(join(dataPath, path)))
     }
     await restoreHistory(folder, dataPath, manifest)
     rmSync(mark)
+    await syncPath(dataPath)
   } finally {
     lock.release()
   }
