@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { folderOf } from '../support/folder-of.ts'
@@ -63,13 +63,22 @@ const checkShown = async (t: Test, service: Service, folder: string, when: strin
   }
 }
 
+/** Starts the service at the time at which the installation was left: much of it ends by itself later. */
+const startThen = (t: Test, folder: string, data: string): Promise<Service> => {
+  const clock = new URL('../support/shifted-clock.js', import.meta.url).href
+  const aheadMs = statSync(join(folder, 'shown.json')).mtimeMs - Date.now()
+  const environment = { NODE_OPTIONS: `--import=${clock}`, CLOCK_AHEAD_MS: String(aheadMs) }
+  const starting = startService(data, PREVIOUS_FLAGS, undefined, undefined, undefined, environment)
+  t.teardown(async () => (await starting).kill())
+  return starting
+}
+
 test('a data folder of the previous version opens, and all that it shows can be made of its log', {
   timeout: 300_000,
 }, async (t) => {
   const folder = folderOf(t)
   execFileSync('tar', ['-xzf', PREVIOUS, '-C', folder])
-  const service = await startService(join(folder, 'data'), PREVIOUS_FLAGS)
-  t.teardown(() => service.kill())
+  const service = await startThen(t, folder, join(folder, 'data'))
   await checkShown(t, service, folder, 'sees all')
   await checkRebuilt(t, service.data, REBUILT)
   await checkShown(t, service, folder, 'sees all of it built anew')
@@ -81,8 +90,7 @@ test('a backup of the previous version is restored', { timeout: 300_000 }, async
   execFileSync('tar', ['-xzf', PREVIOUS, '-C', folder])
   const restored = join(folder, 'restored')
   execFileSync(process.execPath, ['dist/src/main.js', 'restore', join(folder, 'backup'), '--data', restored])
-  const service = await startService(restored, PREVIOUS_FLAGS)
-  t.teardown(() => service.kill())
+  const service = await startThen(t, folder, restored)
   await checkShown(t, service, folder, 'sees all of a backup')
   t.equal(await service.stop(), 0)
 })
