@@ -23,7 +23,10 @@ export interface PartitionConsumer<Entry> {
   /** Restores its state and answers the revision of the last entry already applied, -1 for none. */
   load(partition: number): Promise<number>
   handle(entry: Entry, partition: number): void | Promise<void>
-  /** Called where entries were truncated before it has read them: what follows from them is in tables alone. */
+  /**
+   * Called where entries were truncated before it has read them: what follows from them is in tables or snapshots alone.
+   * Where it throws, it is loaded again.
+   */
   skipped?(partition: number): void
   /** Called while catching up, before these entries are handled one by one: may read for all of them at once. */
   foresee?(entries: readonly Entry[], partition: number): Promise<void>

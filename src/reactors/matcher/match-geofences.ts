@@ -96,6 +96,14 @@ export class GeofenceMatcher implements PartitionConsumer<LocationEntry> {
     return applying
   }
 
+  /**
+   * Entries that the stored state lacks were truncated after it was compared with the log: a snapshot has them.
+   * @throws Error always, so that the partition is loaded again
+   */
+  skipped(partition: number): never {
+    throw new Error(`the location log of partition ${partition} was truncated behind the state that was loaded`)
+  }
+
   /** Revision of the last entry whose decisions are all in the log. */
   storedThrough(partition: number): number {
     const running = this.running.get(partition)

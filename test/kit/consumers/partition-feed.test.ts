@@ -276,6 +276,24 @@ test('entries that were truncated before they were read are told of, and those i
   t.equal(skipped, 1)
 })
 
+test('a consumer that cannot go on without truncated entries is loaded anew', async (t) => {
+  const { log, feed, append } = await open(t)
+  for (let i = 0; i < 5; i++) await append()
+  await log.truncateBefore(STREAM, 3)
+  let loads = 0
+  const one = {
+    ...collector('one'),
+    load: async () => [0, 2][loads++],
+    skipped: () => {
+      throw new Error('they are in a snapshot')
+    },
+  }
+  await feed.add(one, 0)
+  await until('the last to be handled', () => one.seen.at(-1) === 4)
+  t.same(one.seen, [3, 4])
+  t.equal(loads, 2)
+})
+
 test('a consumer that fails is loaded anew and goes on from its checkpoint', async (t) => {
   const { feed, appendOwn, failures } = await open(t)
   const seen: number[] = []
