@@ -1,11 +1,13 @@
 import { EXPORT } from '../../src/features/exports/views.ts'
 import { NOTIFICATION_MADE, type NotificationMade } from '../../src/features/notifications/events.ts'
 import { TASK, TASK_STREAMS } from '../../src/features/tasks/views.ts'
+import { TRACKER } from '../../src/features/trackers/events.ts'
 import { DECIDED, type Decided } from '../../src/features/transitions/events.ts'
 import { decodeJson, type RecordedEvent } from '../../src/kernel/event.ts'
 import { idOfStream } from '../../src/kit/commands/declared-event.ts'
 import { EDITOR } from './fleet.ts'
 import type { World } from './host.ts'
+import type { MemoryLog } from './memory-log.ts'
 import type { Expected } from './model.ts'
 import type { ToldEvent } from './told.ts'
 import type { Watcher } from './watchers.ts'
@@ -19,12 +21,24 @@ interface Expectation {
 }
 
 /** Live: each dashboard shows the newest position of each tracker, and was told of each event once and in order. */
-export const watcherFaults = ({ log }: World, watchers: readonly Watcher[], { latest }: Expected): string[] => {
+export const watcherFaults = ({ log }: World, watchers: readonly Watcher[], expectation: Expected): string[] => {
+  const deleted = deletedTrackers(log)
+  const latest = new Map([...expectation.latest].filter(([trackerId]) => !deleted.has(trackerId)))
   const expected = log.events.flatMap((event, at) => keysOf(event).map(([lane, key]) => ({ lane, key, at })))
   return watchers.flatMap((watcher, number) => {
     const faults = [...watcher.faults, ...positionFaults(watcher, latest), ...eventFaults(watcher, expected)]
     return faults.map((fault) => `dashboard ${number}: ${fault}`)
   })
+}
+
+/** Trackers whose points may have been on their way when they were deleted: nobody may see them any more. */
+const deletedTrackers = ({ events }: MemoryLog): Set<string> => {
+  const deleted = new Set<string>()
+  for (const { stream, type } of events) {
+    if (type === TRACKER.deleted) deleted.add(idOfStream(stream))
+    if (type === TRACKER.created) deleted.delete(idOfStream(stream))
+  }
+  return deleted
 }
 
 const positionFaults = ({ positions }: Watcher, latest: Expected['latest']): string[] =>
