@@ -140,8 +140,8 @@ export class LiveHub implements FeedHub {
     else this.tickNow()
   }
 
-  /** Entries are gone that this process has not read: whoever comes back is shown what the tables have. */
-  private startAnew(): void {
+  /** What this process holds may lack something: whoever comes back is shown what the tables have. */
+  startAnew(): void {
     this.organizations.clear()
     for (const viewer of new Set(this.owners.values())) viewer.restart()
   }

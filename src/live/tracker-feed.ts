@@ -15,7 +15,12 @@ const USER_STREAMS = 'user-'
  * Updates the live view for trackers made, renamed or moved by any process. It begins where the tables end, which may be
  * behind the log: the first viewer reads them.
  */
-export const trackerFeed = async (hub: LiveHub, tables: Pick<TableStore, 'checkpoint'>): Promise<Follower> => {
+export const trackerFeed = async (
+  hub: LiveHub,
+  tables: Pick<TableStore, 'checkpoint' | 'onLoss'>,
+): Promise<Follower> => {
+  // Trackers that were asked for between a loss and their return to the tables are missing, and nobody would tell of them.
+  tables.onLoss(() => hub.startAnew())
   const { sources } = hub.options
   const newest = new Map<string, number>()
   const tellEach = async (events: readonly RecordedEvent[], wrote: Wrote): Promise<void> => {

@@ -36,9 +36,13 @@ test('a tracker that the log has and the tables do not, when a process starts, i
     origin: { logId: 'log', epoch: 0 } as LogOrigin,
     settle: settling(services, [projection]),
   } as unknown as Parameters<typeof liveHub>[0])
-  const feed = await trackerFeed(view, services.tables)
+  let lost = (): void => undefined
+  const feed = await trackerFeed(view, {
+    checkpoint: (consumer) => services.tables.checkpoint(consumer),
+    onLoss: (listener) => void (lost = listener),
+  })
   t.teardown(() => feed.close())
-  const { messages } = await watchLive(view, ownerOf(organizationId), { channels: ['positions'] })
+  const { messages, buffer } = await watchLive(view, ownerOf(organizationId), { channels: ['positions'] })
   const point = { trackerId, organizationId, recordedAt: systemClock.now(), lat: 52, lng: 21 }
   const batch = batchOf([point], systemClock.now())
   view.positions.handle({ kind: 'points', partition: 0, revision: 0, position: 1, batch }, 0)
@@ -47,4 +51,7 @@ test('a tracker that the log has and the tables do not, when a process starts, i
   t.teardown(() => running.close())
   await until('its position', () => messages.some(({ type }) => type === 'positions'))
   t.match(messages.at(-1).positions, [{ trackerId, name: 'Van' }])
+  t.equal(buffer.closedWith, undefined)
+  lost()
+  t.equal(buffer.closedWith, 1012, 'what it holds may lack a tracker that the tables had lost')
 })
