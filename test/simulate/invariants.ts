@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { POINTS_RECORDED, TRACKER_DELETED } from '../../src/features/locations/events.ts'
-import { locationEntry } from '../../src/features/locations/location-entry.ts'
+import { TRACKER_DELETED } from '../../src/features/locations/events.ts'
 import { LATEST_POSITIONS } from '../../src/features/locations/views.ts'
 import { NOTIFICATIONS, type NotificationRow } from '../../src/features/notifications/views.ts'
 import { DECIDED, type Decided, transitionStream } from '../../src/features/transitions/events.ts'
@@ -18,9 +17,6 @@ import { type Expected, expectedOf } from './model.ts'
 import type { Told } from './told.ts'
 import { watcherFaults } from './told-events.ts'
 import type { Watcher } from './watchers.ts'
-
-/** Longest time for which a process stands still or is cut off, and some more until it hears of a deletion. */
-const HEARD_MS = 26_000
 
 /** What is not as it must be once everything has settled, a line for each kind; the numbers are those of architecture. */
 export const violations = async (world: World, told: Told, watchers: readonly Watcher[]): Promise<string[]> => {
@@ -176,9 +172,8 @@ const roleFaults = ({ log, rows }: World, { isRoleReplaced }: Told): string[] =>
   ]
 }
 
-/** 3: each deletion of a tracker is told to its partition once, and then no process takes its points for long. */
+/** 3: each deletion of a tracker is told to its partition once. */
 const deletionFaults = ({ log }: World): string[] => {
-  const late = pointsAfterDeletion(log)
   const deleted = log.events.filter(({ type }) => type === TRACKER.deleted).map(({ id }) => id)
   const causes = log.events.flatMap(({ type, metadata }) =>
     type === TRACKER_DELETED ? [String(metadata.$causationId)] : [],
@@ -186,23 +181,7 @@ const deletionFaults = ({ log }: World): string[] => {
   return [
     ...missing('deletions were not announced', deleted, new Set(causes)),
     ...(new Set(causes).size < causes.length ? ['a deletion was announced twice'] : []),
-    ...(late > HEARD_MS ? [`points of a tracker were taken ${late} ms after its deletion`] : []),
   ]
-}
-
-/** Longest time between a deletion and points of the tracker, which was not made again in between. */
-const pointsAfterDeletion = ({ events }: MemoryLog): number => {
-  const deletedAt = new Map<string, number>()
-  let longestMs = 0
-  for (const event of events) {
-    if (event.type === TRACKER.deleted) deletedAt.set(idOfStream(event.stream), event.loggedAt)
-    else if (event.type === TRACKER.created) deletedAt.delete(idOfStream(event.stream))
-    if (event.type !== POINTS_RECORDED) continue
-    const entry = locationEntry(event, 0)
-    for (const { trackerId } of entry.kind === 'points' ? entry.batch.trackers : [])
-      longestMs = Math.max(longestMs, event.loggedAt - (deletedAt.get(trackerId) ?? event.loggedAt))
-  }
-  return longestMs
 }
 
 /** Each edit that was acknowledged stands once, where it was said to stand; one that was refused stands nowhere. */

@@ -90,10 +90,4 @@ export const MUTANTS: readonly Mutant[] = [
     from: 'one = held.shift(); one !== undefined',
     to: 'one = held.shift(); false',
   },
-  {
-    name: 'the door does not hear of deleted trackers',
-    file: 'src/features/trackers/watch-trackers.js',
-    from: 'known?.noteDeleted(organizationId, trackerId, { revision, position });',
-    to: '',
-  },
 ]
