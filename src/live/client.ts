@@ -108,7 +108,7 @@ class LiveClient implements ChannelConnection, Viewer {
   }
 
   restart(): void {
-    this.close(CLOSE.restart, 'this process was too far behind; come back with since')
+    this.close(CLOSE.restart, 'this process may have missed something; come back with since')
   }
 
   settle(subscription: Subscription, now: number, elapsedMs: number): 'now' | 'later' | 'done' {

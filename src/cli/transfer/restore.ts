@@ -84,14 +84,17 @@ export const restore = async (folder: string, dataPath: string): Promise<BackupM
     const mark = join(dataPath, RESTORING)
     writeFileSync(mark, '', { flush: true })
     const isRow = new Set(manifest.parts.map(({ path }) => path))
+    const folders = new Set<string>()
     for (const { path } of manifest.entries) {
       if (isRow.has(path)) continue
-      makeFolder(dirname(join(dataPath, path)), 0o700)
-      await copyFile(join(folder, path), join(dataPath, path))
-      await chmod(join(dataPath, path), 0o600)
-      await syncPath(join(dataPath, path))
-      await syncPath(dirname(join(dataPath, path)))
+      const target = join(dataPath, path)
+      folders.add(dirname(target))
+      makeFolder(dirname(target), 0o700)
+      await copyFile(join(folder, path), target)
+      await chmod(target, 0o600)
+      await syncPath(target)
     }
+    for (const one of folders) await syncPath(one)
     await restoreHistory(folder, dataPath, manifest)
     rmSync(mark)
     await syncPath(dataPath)

@@ -24,17 +24,22 @@ const namesOf = (part: 'month' | 'weekday', dates: readonly number[]): Map<strin
 let months: ReadonlyMap<string, number> | undefined
 let weekdays: ReadonlyMap<string, number> | undefined
 
-/** Number of the month with that name, in full, short, or cut as in `Sept`, in any of the languages; 0 for none. */
+/** Numbers of those with that name, or with names that it begins, as `Sept` and `Thurs` do. */
+const meant = (names: ReadonlyMap<string, number>, name: string): Set<number> => {
+  const plain = plainText(name)
+  const known = names.get(plain)
+  if (known !== undefined) return new Set([known])
+  return new Set([...names].flatMap(([whole, number]) => (whole.startsWith(plain) ? number : [])))
+}
+
+/** Number of the month with that name, in full, short or cut, in any of the languages; 0 for none. */
 export const monthOf = (name: string): number => {
   months ??= namesOf('month', MONTHS)
-  const plain = plainText(name)
-  const known = months.get(plain)
-  if (known !== undefined) return known
-  const meant = new Set([...months].flatMap(([whole, month]) => (whole.startsWith(plain) ? month : [])))
-  return meant.size === 1 ? [...meant][0] : 0
+  const [month, another] = meant(months, name)
+  return month === undefined || another !== undefined ? 0 : month
 }
 
 export const isWeekday = (name: string): boolean => {
   weekdays ??= namesOf('weekday', WEEKDAYS)
-  return weekdays.has(plainText(name))
+  return meant(weekdays, name).size > 0
 }

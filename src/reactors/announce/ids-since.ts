@@ -21,8 +21,10 @@ export class IdsSince {
   /** Revision of the event with that id between the position and the revision `head`; undefined for none. */
   async find(id: string, after: number, head: number): Promise<number | undefined> {
     if (after < this.since || this.revisions.size > IDS_MAX) this.forget(after)
-    if (head > this.lookedThrough) await this.look(head)
-    this.lookedThrough = Math.max(this.lookedThrough, head)
+    if (head > this.lookedThrough) {
+      await this.look(head)
+      this.lookedThrough = head
+    }
     return this.revisions.get(id)
   }
 

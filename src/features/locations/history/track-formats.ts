@@ -1,4 +1,5 @@
 import { xmlText } from '../../../kernel/markup.ts'
+import { gpxLongitude } from '../../../kit/formats/plain-degrees.ts'
 import { HAS_ALTITUDE, HAS_HEADING, HAS_SPEED } from '../events.ts'
 import { eachRow, nameMember, type NameOf, type PointFormatter, separator } from './point-formatter.ts'
 import { degreesText, timeText } from './point-text.ts'
@@ -27,7 +28,7 @@ export const gpx = (nameOf: NameOf, continues: Continues): PointFormatter => {
         ? ''
         : `<extensions><gpxtpx:TrackPointExtension>${speed}${course}</gpxtpx:TrackPointExtension></extensions>`
     return (
-      `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${degreesText(gpxLongitude(rows.lng[row]))}">${altitude}` +
+      `${before}<trkpt lat="${degreesText(rows.lat[row])}" lon="${gpxLongitude(rows.lng[row] / 1e7)}">${altitude}` +
       `<time>${timeText(rows.recordedAt[row])}</time>${extensions}</trkpt>\n`
     )
   }
@@ -39,11 +40,6 @@ export const gpx = (nameOf: NameOf, continues: Continues): PointFormatter => {
     end: () => `${last === undefined ? '' : '</trkseg></trk>\n'}</gpx>\n`,
   }
 }
-
-const ANTIMERIDIAN = 180e7
-
-/** GPX has no 180. */
-const gpxLongitude = (e7: number): number => (e7 === ANTIMERIDIAN ? -ANTIMERIDIAN : e7)
 
 const openTrack = (trackerId: string, nameOf: NameOf): string =>
   `<trk><name>${xmlText(nameOf(trackerId) ?? trackerId)}</name><src>${trackerId}</src><trkseg>\n`
