@@ -70,7 +70,7 @@ export class OwnedStream<Entry> {
     this.writing ??= this.write()
   }
 
-  /** Resolves when everything pushed is in the log, or the stream is closed; rejects if it cannot be appended. */
+  /** Resolves when everything pushed is in the log. @throws StreamLost, or what keeps it from being appended. */
   settled(): Promise<void> {
     return this.room(0)
   }
@@ -79,6 +79,7 @@ export class OwnedStream<Entry> {
   async room(bytesMax: number): Promise<void> {
     while (this.bytes > bytesMax && this.writing !== undefined) await this.writing
     if (this.failure !== undefined) throw this.failure
+    if (this.bytes > bytesMax) throw new StreamLost(this.options.stream)
   }
 
   /** Appends nothing more after the append in flight. */

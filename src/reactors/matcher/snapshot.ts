@@ -1,4 +1,4 @@
-import { type EventLog, eventsBackwards } from '../../engines/event-log.ts'
+import { type EventLog, eventsBackwards, eventsOf } from '../../engines/event-log.ts'
 import { idSource } from '../../kit/commands/ids.ts'
 import { decodeJson, encodeJson, type NewEvent, type RecordedEvent } from '../../kernel/event.ts'
 import type { RevisionsInForce } from './fence-book.ts'
@@ -52,7 +52,6 @@ interface SnapshotEnded {
 /** A page of 32 trackers is some 10 KB; an event stays below 256 KiB. */
 const PAGES_PER_EVENT = 16
 const FENCES_PER_EVENT = 2_000
-const EVENTS_PER_READ = 32
 
 /**
  * Writes a snapshot of a partition and hides the one before. Answers the revision of the location stream up to which it
@@ -127,18 +126,14 @@ export const readSnapshot = async (
   let root: MatcherRoot | undefined
   const geofences = new Map<string, RevisionsInForce['geofences']>()
   const pages: SnapshotPages['pages'] = []
-  for (let next = decodeJson<SnapshotEnded>(ended.data).from; next < ended.revision; ) {
-    const events = await log.read(matcherStateStream(partition), next, EVENTS_PER_READ)
-    if (events.length === 0) return false
-    for (const event of events) {
-      if (event.type === SNAPSHOT_BEGUN) root = decodeJson<MatcherRoot>(event.data)
-      else if (event.type === SNAPSHOT_PAGES) pages.push(...decodeJson<SnapshotPages>(event.data).pages)
-      else if (event.type === SNAPSHOT_FENCES) {
-        const part = decodeJson<SnapshotFences>(event.data)
-        geofences.set(part.organizationId, [...(geofences.get(part.organizationId) ?? []), ...part.geofences])
-      }
+  const { from } = decodeJson<SnapshotEnded>(ended.data)
+  for await (const event of eventsOf(log, matcherStateStream(partition), from, ended.revision)) {
+    if (event.type === SNAPSHOT_BEGUN) root = decodeJson<MatcherRoot>(event.data)
+    else if (event.type === SNAPSHOT_PAGES) pages.push(...decodeJson<SnapshotPages>(event.data).pages)
+    else if (event.type === SNAPSHOT_FENCES) {
+      const part = decodeJson<SnapshotFences>(event.data)
+      geofences.set(part.organizationId, [...(geofences.get(part.organizationId) ?? []), ...part.geofences])
     }
-    next = events[events.length - 1].revision + 1
   }
   if (root === undefined) return false
   await matcher.restore(root, async ({ organizationId, groups }) => ({

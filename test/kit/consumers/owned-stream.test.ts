@@ -118,7 +118,7 @@ test('what is in flight at the end goes through, and what waits is lost', async 
   stream.close()
   t.same(lost, [2])
   held.resolve()
-  await stream.settled()
+  await t.rejects(stream.settled(), StreamLost, 'nobody takes what is lost for stored')
   stream.push(3, 1)
   t.same([appended, lost], [[101], [2, 3]])
   t.equal(await noted(), 1)

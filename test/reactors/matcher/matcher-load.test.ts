@@ -1,5 +1,9 @@
 import { test } from 'tap'
 import { Failure } from '../../../src/kernel/errors.ts'
+import type { EventLog } from '../../../src/engines/event-log.ts'
+import { locationStream } from '../../../src/features/locations/events.ts'
+import { locationEntry } from '../../../src/features/locations/location-entry.ts'
+import { DECIDED } from '../../../src/features/transitions/events.ts'
 import { tablesWith } from '../../../src/engines/table-store.ts'
 import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
 import { PAGE_TRACKERS } from '../../../src/reactors/matcher/state.ts'
@@ -8,6 +12,7 @@ import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
 import { batchOf, uuidOf } from '../../support/trace-batches.ts'
 import { folderOf } from '../../support/folder-of.ts'
 import { ringOf } from '../../support/ring.ts'
+import { until } from '../../support/service.ts'
 
 const PARTITIONS = [0, 1, 2]
 /** More pages than a few reads have. */
@@ -177,3 +182,48 @@ test('saves that fail again and again leave no more to be deleted than one, and 
     ['entry', 'leave'],
   )
 })
+
+for (const [what, refused] of [
+  ['decisions before it were lost with the partition', DECIDED],
+  ['its process ended before it was whole', 'snapshotPages.v1'],
+])
+  test(`a snapshot does not count where ${what}: the one before it does`, async (t) => {
+    const world = await MatcherWorld.open(folderOf(t))
+    t.teardown(() => world.close())
+    const fence = await world.putFence(uuidOf('fence'), { shape: square(0) })
+    await world.announce(0, { sourcePosition: fence.position, geofences: [fence] })
+    const appends: string[] = []
+    let isRefusing = false
+    const log: EventLog = Object.create(world.log, {
+      append: {
+        value: async (...[stream, events, expected]: Parameters<EventLog['append']>) => {
+          appends.push(events[0].type)
+          if (isRefusing && events[0].type === refused) throw new Failure('engine_down')
+          return world.log.append(stream, events, expected)
+        },
+      },
+    })
+    const before = new GeofenceMatcher({ log, tables: world.tables, clock: world.clock })
+    await world.run(before, 0)
+    await before.snapshot(0)
+    isRefusing = true
+    await world.points(0, batchOf([fix(1, 0.5)]))
+    for (const event of await world.log.read(locationStream(0), 1, 1)) await before.handle(locationEntry(event, 0), 0)
+    const snapshot = before.snapshot(0)
+    snapshot.catch(() => undefined) // looked at below
+    await until('its pages', () => appends.filter((type) => type === 'snapshotPages.v1').length === 1)
+    await before.drop(0)
+    await t.rejects(snapshot)
+
+    const rows = world.tables.scanAll(MATCHER_STATE.name)
+    for await (const { scope, id } of rows)
+      await world.tables.commit([{ table: MATCHER_STATE.name, scope, id, row: null }])
+    await world.points(0, batchOf([fix(2, 5.5)]))
+    const after = world.matcher()
+    await world.run(after, 0)
+    await after.close()
+    t.same(
+      (await world.transitions(0)).map(({ type }) => type),
+      ['entry', 'leave'],
+    )
+  })
