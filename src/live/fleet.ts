@@ -1,4 +1,4 @@
-import { AHEAD, type LocationEntry, type PointBatch } from '../features/locations/events.ts'
+import { AHEAD, type PointBatch } from '../features/locations/events.ts'
 import {
   HAS_POINT,
   hasPoint,
@@ -38,7 +38,7 @@ const HAS_TOLD = HAS_POINT << 1
 const CHANGED = HAS_POINT << 2
 /** Its texts, if they are still kept, are those of the present point and facts. */
 const HAS_TEXTS = HAS_POINT << 3
-/** The tracker was deleted. */
+/** The tracker was deleted: points of it may still be on their way, and nobody sees them. */
 const IS_GONE = HAS_POINT << 4
 
 /** Deleted trackers whose facts are kept: events of them are still to come. */
@@ -132,7 +132,7 @@ export class Fleet {
     return this.sights[slot]
   }
 
-  /** A copy of the point; undefined for a tracker never seen, or deleted since. */
+  /** A copy of the point; undefined for a tracker never seen, or forgotten since. */
   pointAt(slot: number): LatestPoint | undefined {
     const piece = this.records.piece(slot)
     const at = this.records.at(slot)
@@ -143,7 +143,7 @@ export class Fleet {
   isWithin(slot: number, viewport: Box | undefined): boolean {
     const piece = this.records.piece(slot)
     const at = this.records.at(slot)
-    if (!hasPoint(piece, at)) return false
+    if (!isThere(piece, at)) return false
     return viewport === undefined || boxContains(viewport, lngOf(piece, at), latOf(piece, at))
   }
 
@@ -170,17 +170,34 @@ export class Fleet {
     this.moved(slot, piece, at)
   }
 
+  /** For facts that may be older than what is known, or than the deletion of the tracker. */
   knowUnlessKnown(trackerId: string, facts: TrackerFacts): void {
-    if (this.sightOf(trackerId) === undefined) this.know(trackerId, facts)
+    const slot = this.slotOf(trackerId)
+    const isGone = (this.records.piece(slot).ints[this.records.at(slot) + P_STATE] & IS_GONE) !== 0
+    if (this.sights[slot] === undefined && !isGone) this.know(trackerId, facts)
   }
 
   know(trackerId: string, facts: TrackerFacts): void {
     const slot = this.slotOf(trackerId)
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
     this.names[slot] = facts.name
     this.sights[slot] = this.shared.of(facts)
-    this.touch(slot, this.records.piece(slot), this.records.at(slot))
+    piece.ints[at + P_STATE] &= ~IS_GONE
+    this.moved(slot, piece, at)
   }
 
+  /** The tracker is deleted: until it is known again nobody sees where it is. Its facts stay for events that are still to come. */
+  remove(trackerId: string): void {
+    const slot = this.slotOf(trackerId)
+    const piece = this.records.piece(slot)
+    const at = this.records.at(slot)
+    if ((piece.ints[at + P_STATE] & IS_GONE) === 0) this.gone.push(slot)
+    piece.ints[at + P_STATE] |= IS_GONE
+    this.moved(slot, piece, at)
+  }
+
+  /** Forgets where the tracker was. */
   forget(trackerId: string): void {
     const slot = this.slots.get(trackerId)
     if (slot === undefined) return
@@ -188,8 +205,6 @@ export class Fleet {
     const at = this.records.at(slot)
     piece.ints[at + P_STATE] &= ~HAS_POINT
     this.moved(slot, piece, at)
-    piece.ints[at + P_STATE] |= IS_GONE
-    this.gone.push(slot)
   }
 
   /** Calls `visit` for each unit that changed since the last call, with the place told then and the present one (NaN: none). */
@@ -204,11 +219,11 @@ export class Fleet {
       const wasTold = (state & HAS_TOLD) !== 0
       const fromLat = wasTold ? ints[at + TOLD_LAT] : Number.NaN
       const fromLng = wasTold ? ints[at + TOLD_LNG] : Number.NaN
-      const isThere = (state & HAS_POINT) !== 0
-      ints[at + P_STATE] = (state & ~(HAS_TOLD | CHANGED)) | (isThere ? HAS_TOLD : 0)
+      const isHere = isThere(piece, at)
+      ints[at + P_STATE] = (state & ~(HAS_TOLD | CHANGED)) | (isHere ? HAS_TOLD : 0)
       ints[at + TOLD_LAT] = latOf(piece, at)
       ints[at + TOLD_LNG] = lngOf(piece, at)
-      visit(slot, fromLat, fromLng, isThere ? latOf(piece, at) : Number.NaN, isThere ? lngOf(piece, at) : Number.NaN)
+      visit(slot, fromLat, fromLng, isHere ? latOf(piece, at) : Number.NaN, isHere ? lngOf(piece, at) : Number.NaN)
     }
   }
 
@@ -254,16 +269,19 @@ export class Fleet {
   }
 
   private moved(slot: number, piece: Piece, at: number): void {
-    this.cells.move(slot, hasPoint(piece, at) ? cellAt(latOf(piece, at), lngOf(piece, at)) : Number.NaN)
+    this.cells.move(slot, isThere(piece, at) ? cellAt(latOf(piece, at), lngOf(piece, at)) : Number.NaN)
     this.touch(slot, piece, at)
   }
 
   private touch(slot: number, { ints }: Piece, at: number): void {
     const state = ints[at + P_STATE]
-    ints[at + P_STATE] = (state & ~(HAS_TEXTS | IS_GONE)) | CHANGED
+    ints[at + P_STATE] = (state & ~HAS_TEXTS) | CHANGED
     if ((state & CHANGED) === 0) this.changed.push(slot)
   }
 }
+
+/** Whether the tracker is to be seen anywhere. */
+const isThere = (piece: Piece, at: number): boolean => hasPoint(piece, at) && (piece.ints[at + P_STATE] & IS_GONE) === 0
 
 const NO_SIGHT: Sight = { hubIds: [] }
 
@@ -271,28 +289,4 @@ const NO_SIGHT: Sight = { hubIds: [] }
 const flat = (text: string): string => {
   text.charCodeAt(0)
   return text
-}
-
-/** Calls `visit` for each tracker's points of a batch. */
-export const forEachRun = (
-  batch: PointBatch,
-  visit: (organizationId: string, from: number, to: number) => void,
-): void => {
-  for (let from = 0; from < batch.count; ) {
-    const tracker = batch.tracker[from]
-    let to = from + 1
-    while (to < batch.count && batch.tracker[to] === tracker) to++
-    visit(batch.trackers[tracker].organizationId, from, to)
-    from = to
-  }
-}
-
-/** Applies an entry of the log to one organization's fleet. */
-export const applyEntry = (organizationId: string, fleet: Fleet, entry: LocationEntry): void => {
-  if (entry.kind === 'trackerDeleted' && entry.deletion.organizationId === organizationId)
-    fleet.forget(entry.deletion.trackerId)
-  if (entry.kind !== 'points') return
-  forEachRun(entry.batch, (id, from, to) => {
-    if (id === organizationId) fleet.take(entry.batch, from, to)
-  })
 }

@@ -12,7 +12,7 @@ import type { Wrote } from '../kit/http/route.ts'
 import { ALL_SEEN, encodeCursor, FEEDS, partOf, REMEMBERED_FEED, type Reach } from './cursor.ts'
 import type { ChannelName, LiveEvent } from './live-event.ts'
 import type { FeedHub } from './feed.ts'
-import { forEachRun } from './fleet.ts'
+import { forEachRun } from './apply-entry.ts'
 import type { HubOptions } from './options.ts'
 import { LiveOrganization } from './organization.ts'
 import { loadOrganization } from './load-organization.ts'
@@ -128,6 +128,11 @@ export class LiveHub implements FeedHub {
   /** A tracker was made, renamed, or moved to another hub. */
   trackerChanged(organizationId: string, trackerId: string, facts: TrackerFacts): void {
     this.organizations.get(organizationId)?.know(trackerId, facts)
+    this.tickSoon()
+  }
+
+  trackerGone(organizationId: string, trackerId: string): void {
+    this.organizations.get(organizationId)?.trackerGone(trackerId)
     this.tickSoon()
   }
 

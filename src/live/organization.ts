@@ -159,6 +159,12 @@ export class LiveOrganization {
     this.awaited.heard(trackerId)
   }
 
+  trackerGone(trackerId: string): void {
+    this.fleet.remove(trackerId)
+    this.awaited.gone(trackerId)
+  }
+
+  /** The points that came before its deletion are over. */
   forget(trackerId: string): void {
     this.fleet.forget(trackerId)
     this.awaited.gone(trackerId)

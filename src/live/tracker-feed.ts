@@ -12,7 +12,7 @@ import type { LiveHub } from './hub.ts'
 const USER_STREAMS = 'user-'
 
 /**
- * Updates the live view for trackers made, renamed or moved by any process. It begins where the tables end, which may be
+ * Updates the live view for trackers made, renamed, moved or deleted by any process. It begins where the tables end, which may be
  * behind the log: the first viewer reads them.
  */
 export const trackerFeed = async (
@@ -30,8 +30,12 @@ export const trackerFeed = async (
         ...new Set(own.filter(({ stream }) => stream.startsWith(prefix)).map(({ stream }) => idOfStream(stream))),
       ]
       const changed = { trackerIds: ids(TRACKER_STREAMS), userIds: ids(USER_STREAMS) }
-      for (const { trackerId, facts } of await sources.factsOf(organizationId, changed, wrote))
+      const gone = new Set(changed.trackerIds)
+      for (const { trackerId, facts } of await sources.factsOf(organizationId, changed, wrote)) {
+        gone.delete(trackerId)
         hub.trackerChanged(organizationId, trackerId, facts)
+      }
+      for (const trackerId of gone) hub.trackerGone(organizationId, trackerId)
     }
   }
   return new Follower(hub.options, {

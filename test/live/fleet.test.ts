@@ -16,17 +16,18 @@ test('slots of trackers that were deleted long ago are given to others, unless s
   const fleet = new Fleet(AGES, (slot) => shown.has(slot))
   for (const trackerId of ['shown', 'owed', 'back']) {
     take(fleet, trackerId, 1)
-    fleet.forget(trackerId)
+    fleet.remove(trackerId)
   }
   shown.add(fleet.slotOf('shown'))
   fleet.owe(fleet.slotOf('owed'))
+  fleet.know('back', { name: 'Back', hubIds: ['hub'] })
   take(fleet, 'back', 2)
   for (let i = 0; i < 3_000; i++) {
     fleet.know(`t${i}`, { name: `T${i}`, hubIds: ['hub'] })
     take(fleet, `t${i}`, 5)
     fleet.tellChanged(() => undefined)
     t.match(JSON.parse(fleet.text(fleet.slotOf(`t${i}`), 5, caller)), { trackerId: `t${i}`, name: `T${i}`, lat: 0.005 })
-    fleet.forget(`t${i}`)
+    fleet.remove(`t${i}`)
     fleet.tellChanged((_slot, fromLat, _fromLng, toLat) => t.same([fromLat, toLat], [50_000, Number.NaN]))
   }
   t.ok(fleet.size < 1_100, `${fleet.size} slots`)
@@ -36,6 +37,38 @@ test('slots of trackers that were deleted long ago are given to others, unless s
   t.equal(fleet.pointAt(fleet.slotOf('back'))?.recordedAt, 2)
   t.same(fleet.sightOf('t2999')?.hubIds, ['hub'], 'facts of those that went lately stay')
   t.equal(fleet.sightOf('t0'), undefined)
+  t.end()
+})
+
+test('a deleted tracker is nowhere, whatever comes of it, until it is known again', (t) => {
+  const fleet = new Fleet(AGES, () => false)
+  const facts = { name: 'Van', hubIds: ['hub'] }
+  const isAnywhere = (): boolean => fleet.isWithin(fleet.slotOf('van'), undefined)
+  const told = (): number[] => {
+    const places: number[] = []
+    fleet.tellChanged((_slot, fromLat, _fromLng, toLat) => places.push(fromLat, toLat))
+    return places
+  }
+  fleet.know('van', facts)
+  take(fleet, 'van', 1)
+  t.ok(isAnywhere())
+  t.same(told(), [Number.NaN, 10_000])
+  fleet.remove('van')
+  t.same(told(), [10_000, Number.NaN], 'those who saw it hear that it is gone')
+  fleet.forget('van')
+  take(fleet, 'van', 2)
+  t.notOk(isAnywhere(), 'points that were on their way')
+  t.same(told(), [Number.NaN, Number.NaN])
+  fleet.knowUnlessKnown('van', facts)
+  t.notOk(isAnywhere(), 'a row that was read before it was deleted')
+  t.same(fleet.sightOf('van')?.hubIds, ['hub'], 'who may see events that are still to come')
+  fleet.know('van', facts)
+  t.ok(isAnywhere(), 'it was made again')
+  t.same(told(), [Number.NaN, 20_000])
+  fleet.remove('never seen')
+  fleet.knowUnlessKnown('never seen', facts)
+  take(fleet, 'never seen', 1)
+  t.notOk(fleet.isWithin(fleet.slotOf('never seen'), undefined))
   t.end()
 })
 

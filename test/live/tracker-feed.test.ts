@@ -52,6 +52,16 @@ test('a tracker that the log has and the tables do not, when a process starts, i
   await until('its position', () => messages.some(({ type }) => type === 'positions'))
   t.match(messages.at(-1).positions, [{ trackerId, name: 'Van' }])
   t.equal(buffer.closedWith, undefined)
+  const deletion = { type: 'trackerDeleted', data: { organizationId, values: { name: 'Van', kind: 'device' }, at } }
+  await appendFacts(services.log, `tracker-${trackerId}`, [deletion], [idFrom('deletion')], 1, {})
+  await until('that it is gone', () => messages.some(({ gone }) => gone?.includes(trackerId)))
+  const late = { ...point, recordedAt: point.recordedAt + 1 }
+  view.positions.handle(
+    { kind: 'points', partition: 0, revision: 1, position: 2, batch: batchOf([late], late.recordedAt) },
+    0,
+  )
+  const again = await watchLive(view, ownerOf(organizationId), { channels: ['positions'] })
+  t.same(again.messages[0].positions, [], 'nobody sees a point that was on its way')
   lost()
   t.equal(buffer.closedWith, 1012, 'what it holds may lack a tracker that the tables had lost')
 })

@@ -21,16 +21,17 @@ interface Expectation {
 }
 
 /** Live: each dashboard shows the newest position of each tracker, and was told of each event once and in order. */
-export const watcherFaults = ({ log }: World, watchers: readonly Watcher[], { latest }: Expected): string[] => {
+export const watcherFaults = ({ log }: World, watchers: readonly Watcher[], expectation: Expected): string[] => {
   const deleted = deletedTrackers(log)
+  const latest = new Map([...expectation.latest].filter(([trackerId]) => !deleted.has(trackerId)))
   const expected = log.events.flatMap((event, at) => keysOf(event).map(([lane, key]) => ({ lane, key, at })))
   return watchers.flatMap((watcher, number) => {
-    const faults = [...watcher.faults, ...positionFaults(watcher, latest, deleted), ...eventFaults(watcher, expected)]
+    const faults = [...watcher.faults, ...positionFaults(watcher, latest), ...eventFaults(watcher, expected)]
     return faults.map((fault) => `dashboard ${number}: ${fault}`)
   })
 }
 
-/** Trackers of which points may have been on their way when they were deleted. */
+/** Trackers that nobody may see any more, though points of them may have been on their way when they were deleted. */
 const deletedTrackers = ({ events }: MemoryLog): Set<string> => {
   const deleted = new Set<string>()
   for (const { stream, type } of events) {
@@ -40,9 +41,8 @@ const deletedTrackers = ({ events }: MemoryLog): Set<string> => {
   return deleted
 }
 
-const positionFaults = ({ positions }: Watcher, latest: Expected['latest'], deleted: ReadonlySet<string>): string[] =>
+const positionFaults = ({ positions }: Watcher, latest: Expected['latest']): string[] =>
   [...new Set([...positions.keys(), ...latest.keys()])].flatMap((trackerId) => {
-    if (deleted.has(trackerId)) return []
     const [shown, newest] = [positions.get(trackerId), latest.get(trackerId)]
     const isRight = newest !== undefined && shown !== undefined && Date.parse(shown) === newest
     return isRight ? [] : [`it shows ${trackerId} of ${shown}, not of ${newest && new Date(newest).toISOString()}`]
