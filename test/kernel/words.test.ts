@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { WORDS_VERSION, wordsOf } from '../../src/kernel/words.ts'
+import { plainText as plainInConsole } from '../../src/console/parts/plain-text.ts'
+import { plainText, WORDS_VERSION, wordsOf } from '../../src/kernel/words.ts'
 
 /** How people type names whose letters they do not have. */
 const TYPED: { [name: string]: string } = {
@@ -14,6 +15,10 @@ const TYPED: { [name: string]: string } = {
   Gəncə: 'gence',
   'ΟΔΟΣ Οδός': 'οδοσ',
   'Zürich ﬁne ½': 'zurich fine 1 2',
+  'مستودع القاهرة': 'مستودع القاهره',
+  'مســـتودع على ٤٢': 'مستودع علي 42',
+  'کرمان شرقی ۷': 'كرمان شرقي 7',
+  'أحمد إبراهيم آل': 'احمد ابراهيم ال',
 }
 
 test('names are found as people type them without the letters, and with them', (t) => {
@@ -29,8 +34,16 @@ test('whoever changes what words are made raises their version, so that what is 
   const words = Object.keys(TYPED).flatMap(wordsOf).join(' ')
   t.equal(
     `${WORDS_VERSION} ${words}`,
-    `1 ${Object.values(TYPED).join(' ')}`,
+    `2 ${Object.values(TYPED).join(' ')}`,
     'where other words are expected here, another version is, too',
   )
+  t.end()
+})
+
+test('the console filters names as the service searches them', (t) => {
+  const letters = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code))
+  const others = letters.filter((letter) => plainText(letter) !== plainInConsole(letter))
+  t.same(others, [])
+  t.equal(plainInConsole('\u0665'), '5')
   t.end()
 })

@@ -15,6 +15,7 @@ const { values } = parseArgs({
 /** Runs this process with one of the changes until a run fails. */
 const hunt = async (number: number): Promise<void> => {
   const mutant = MUTANTS[number - 1]
+  if (mutant === undefined) throw new Error(`--only: expected the number of a change, 1 to ${MUTANTS.length}`)
   register('./mutant-hooks.js', import.meta.url, { data: mutant })
   const { simulate } = await import('./simulate.ts')
   for (let i = 0; i < Number(values.runs); i++) {

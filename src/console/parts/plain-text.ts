@@ -1,7 +1,13 @@
 /** Letters that Unicode does not decompose, with the usual replacements on keyboards that lack them. */
 const PLAIN_LETTERS: ReadonlyMap<string, string> = new Map(
-  'æ:ae œ:oe ß:ss þ:th ŋ:n ĸ:k ı:i ə:e ð:d ς:σ ł:l ø:o đ:d ħ:h ŧ:t ƀ:b ɇ:e ǥ:g ɨ:i ɉ:j ɍ:r ʉ:u ɏ:y ƶ:z'
-    .split(' ')
+  [
+    'æ:ae œ:oe ß:ss þ:th ŋ:n ĸ:k ı:i ə:e ð:d ς:σ ł:l ø:o đ:d ħ:h ŧ:t ƀ:b ɇ:e ǥ:g ɨ:i ɉ:j ɍ:r ʉ:u ɏ:y ƶ:z',
+    // Arabic letters that are typed for each other, the line that stretches a word, and digits.
+    '\u0649:\u064a \u06cc:\u064a \u06a9:\u0643 \u0629:\u0647 \u06c1:\u0647 \u06be:\u0647 \u06d5:\u0647 \u0640:',
+    '\u0660:0 \u0661:1 \u0662:2 \u0663:3 \u0664:4 \u0665:5 \u0666:6 \u0667:7 \u0668:8 \u0669:9',
+    '\u06f0:0 \u06f1:1 \u06f2:2 \u06f3:3 \u06f4:4 \u06f5:5 \u06f6:6 \u06f7:7 \u06f8:8 \u06f9:9',
+  ]
+    .flatMap((pairs) => pairs.split(' '))
     .map((pair) => pair.split(':') as [letter: string, plain: string]),
 )
 const WITH_PLAIN_LETTERS = new RegExp(`[${[...PLAIN_LETTERS.keys()].join('')}]`, 'g')
