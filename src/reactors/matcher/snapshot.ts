@@ -54,8 +54,8 @@ const PAGES_PER_EVENT = 16
 const FENCES_PER_EVENT = 2_000
 
 /**
- * Writes a snapshot of a partition and hides the one before. Answers the revision of the location stream up to which it
- * goes: earlier entries may be truncated.
+ * Writes a snapshot of a partition and hides the one before, unless that goes as far. Answers the revision of the location
+ * stream up to which the newest goes: earlier entries may be truncated.
  */
 export const writeSnapshot = async (
   log: EventLog,
@@ -78,6 +78,9 @@ export const writeSnapshot = async (
     revision = (await log.append(stream, [event], revision < 0 ? 'none' : revision)).revision
   }
   const { root, fences, pages } = await matcher.capture()
+  // Who stood still may be the owner no longer: the next one has gone further, and the log may begin behind this state.
+  const newest = await newestSnapshot(log, partition)
+  if (newest >= root.at) return newest
   await write(SNAPSHOT_BEGUN, root)
   for (const { organizationId, geofences } of fences) {
     for (let from = 0; from < geofences.length; from += FENCES_PER_EVENT) {

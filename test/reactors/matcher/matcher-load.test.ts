@@ -227,3 +227,21 @@ for (const [what, refused] of [
       ['entry', 'leave'],
     )
   })
+
+test('a process that stood still replaces no snapshot that goes further than its own', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const fence = await world.putFence(uuidOf('fence'), { shape: square(0) })
+  await world.announce(0, { sourcePosition: fence.position, geofences: [fence] })
+  const still = world.matcher()
+  await world.run(still, 0)
+  await world.points(0, batchOf([fix(1, 0.5)]))
+  const next = world.matcher()
+  await world.run(next, 0)
+  t.equal(await next.snapshot(0), 1)
+  await next.drop(0)
+  const { length } = await world.log.read('matcher-state-0', 0, 100)
+  t.equal(await still.snapshot(0), 1)
+  t.equal((await world.log.read('matcher-state-0', 0, 100)).length, length, 'it has written nothing')
+  await still.drop(0)
+})
