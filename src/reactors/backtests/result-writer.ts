@@ -65,8 +65,8 @@ export class ResultWriter {
     job: { backtestId: string; organizationId: string; attempt: number },
     bounds: ResultBounds = {},
   ): Promise<ResultWriter> {
-    const stream = resultStream(job.backtestId)
-    await log.erase(stream) // output of an earlier attempt
+    // Output of earlier attempts. Before the first there is none: begun late, it must not erase the result of the next.
+    if (job.attempt > 1) await log.erase(resultStream(job.backtestId))
     return new ResultWriter(log, job, bounds)
   }
 

@@ -77,6 +77,9 @@ test('a result of many runs is one sorted sequence, and nothing else is left of 
     { name: 'WrongRevision' },
     'whoever was overtaken is refused by the log',
   )
+  const late = await ResultWriter.open(log, { ...job, attempt: 1 }, BOUNDS)
+  await t.rejects(late.add(found(3, 40)), { name: 'WrongRevision' }, 'also who had not yet begun to write')
+  t.equal((await kept()).length, pages.length, 'the result is there')
 
   const few = await write(await ResultWriter.open(log, { ...job, attempt: 3 }, BOUNDS), found(1, 5))
   t.match(few, { transitions: 5 })
