@@ -95,12 +95,12 @@ export class Clients implements Asking {
       }
       this.ask(async ({ door }) => {
         const { rejected } = await door!.store.store(CALLER, points)
+        if (rejected.length === 0) return true
         // People deleted the tracker while its points were on their way.
-        const isGone = this.world.log.events
-          .slice(from)
-          .some(({ type, stream }) => type === TRACKER.deleted && idOfStream(stream) === trackerId)
-        if (rejected.length > 0 && !isGone) throw new Error(`points were refused: ${JSON.stringify(rejected)}`)
-        return rejected.length === 0
+        const meanwhile = this.world.log.events.slice(from)
+        if (meanwhile.some(({ type, stream }) => type === TRACKER.deleted && idOfStream(stream) === trackerId))
+          return false
+        throw new Error(`points were refused: ${JSON.stringify(rejected)}`)
       }, answered)
     }
     return send

@@ -127,6 +127,7 @@ export const readSnapshot = async (
   const ended = await newestEnd(log, partition)
   if (ended === undefined) return false
   let root: MatcherRoot | undefined
+  let isWhole = false
   const geofences = new Map<string, RevisionsInForce['geofences']>()
   const pages: SnapshotPages['pages'] = []
   const { from } = decodeJson<SnapshotEnded>(ended.data)
@@ -136,9 +137,10 @@ export const readSnapshot = async (
     else if (event.type === SNAPSHOT_FENCES) {
       const part = decodeJson<SnapshotFences>(event.data)
       geofences.set(part.organizationId, [...(geofences.get(part.organizationId) ?? []), ...part.geofences])
-    }
+    } else if (event.type === SNAPSHOT_ENDED) isWhole = true
   }
-  if (root === undefined) return false
+  // The next snapshot may have hidden the rest meanwhile.
+  if (root === undefined || !isWhole) return false
   await matcher.restore(root, async ({ organizationId, groups }) => ({
     groups,
     geofences: geofences.get(organizationId) ?? [],

@@ -6,6 +6,7 @@ import { locationEntry } from '../../../src/features/locations/location-entry.ts
 import { DECIDED } from '../../../src/features/transitions/events.ts'
 import { tablesWith } from '../../../src/engines/table-store.ts'
 import { GeofenceMatcher } from '../../../src/reactors/matcher/match-geofences.ts'
+import { readSnapshot } from '../../../src/reactors/matcher/snapshot.ts'
 import { PAGE_TRACKERS } from '../../../src/reactors/matcher/state.ts'
 import { MATCHER_STATE, MatcherStore } from '../../../src/reactors/matcher/store.ts'
 import { MatcherWorld, ORG } from '../../support/matcher-world.ts'
@@ -244,4 +245,32 @@ test('a process that stood still replaces no snapshot that goes further than its
   t.equal(await still.snapshot(0), 1)
   t.equal((await world.log.read('matcher-state-0', 0, 100)).length, length, 'it has written nothing')
   await still.drop(0)
+})
+
+test('a snapshot whose rest was hidden while it was read is not restored', async (t) => {
+  const world = await MatcherWorld.open(folderOf(t))
+  t.teardown(() => world.close())
+  const fence = await world.putFence(uuidOf('fence'), { shape: square(0) })
+  await world.announce(0, { sourcePosition: fence.position, geofences: [fence] })
+  await world.points(0, batchOf([fix(1, 0.5)]))
+  const matcher = world.matcher()
+  await world.run(matcher, 0)
+  await matcher.snapshot(0)
+  const log: Pick<EventLog, 'read'> = {
+    read: async (stream, from, count, direction) => {
+      const events = await world.log.read(stream, from, count, direction)
+      if (direction === 'backwards') return events
+      if (events.length > 0) await world.points(0, batchOf([fix(2, 0.6)]))
+      for (const event of await world.log.read(locationStream(0), 2, 1))
+        await matcher.handle(locationEntry(event, 0), 0)
+      await matcher.snapshot(0)
+      return events.slice(0, 1)
+    },
+  }
+  const restored: unknown[] = []
+  const target = { restore: async (root: object) => void restored.push(root), takePage: () => undefined }
+  t.equal(await readSnapshot(log, 0, target), false)
+  t.same(restored, [])
+  t.equal(await readSnapshot(world.log, 0, target), true, 'the next one is')
+  await matcher.close()
 })
