@@ -25,8 +25,10 @@ export interface BacktestRequested extends JobAsked {
   total: number
 }
 
-/** Position of the transitions in the stream of results, oldest first. */
+/** Position of the transitions in the stream of the attempt that ended, oldest first. */
 export interface BacktestResult {
+  /** Left out: 1. */
+  attempt?: number
   /** Revision of the first page. */
   first: number
   /** Revision of the last page; below `first` if there are no pages. */
@@ -46,7 +48,9 @@ export interface BacktestPage {
   transitions: FoundTransition[]
 }
 
-export const resultStream = (backtestId: string): string => `backtestResult-${backtestId}`
+/** Each attempt has its own: one that was overtaken cannot touch the result of the next. */
+export const resultStream = (backtestId: string, attempt = 1): string =>
+  `backtestResult-${backtestId}${attempt === 1 ? '' : `.${attempt}`}`
 
 /** Packs each UUID into 22 characters: ten thousand fit into one event. */
 export const packIds = (ids: readonly string[]): string => {

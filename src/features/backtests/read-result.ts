@@ -55,7 +55,7 @@ async function* write(
   let written = 0
   let text = '{"status":true,"data":['
   for (; revision <= result.last && written < limit; revision++, at = 0) {
-    const transitions = await readPage(log, backtestId, revision)
+    const transitions = await readPage(log, resultStream(backtestId, result.attempt), revision)
     for (; at < transitions.length && written < limit; at++) {
       if (!isSeen(transitions[at])) continue
       text += `${written++ > 0 ? ',\n' : '\n'}${JSON.stringify(show(transitions[at]))}`
@@ -68,12 +68,8 @@ async function* write(
   yield `${text}],"page":null,"limit":${limit},"nextCursor":${JSON.stringify(nextCursor)}}`
 }
 
-const readPage = async (
-  log: Pick<EventLog, 'read'>,
-  backtestId: string,
-  revision: number,
-): Promise<FoundTransition[]> => {
-  const [page] = await log.read(resultStream(backtestId), revision, 1)
+const readPage = async (log: Pick<EventLog, 'read'>, stream: string, revision: number): Promise<FoundTransition[]> => {
+  const [page] = await log.read(stream, revision, 1)
   if (page?.revision !== revision) throw new Failure('not_found', { message: 'The back-test was deleted meanwhile.' })
   return decodeJson<BacktestPage>(page.data).transitions
 }

@@ -24,8 +24,8 @@ export interface JobWork<Asked extends JobAsked = JobAsked, Job extends JobRow =
   kind: JobKind<Asked, Job>
   /** A failure that is not final is retried. A result answered although the job was cancelled is kept with it. */
   run(run: JobRun<Asked>): Promise<{ processed: number; result?: unknown }>
-  /** Removes data that attempts have stored elsewhere. */
-  release?(id: string): Promise<void>
+  /** Removes data that attempts up to this one have stored elsewhere. */
+  release?(id: string, attempt: number): Promise<void>
 }
 
 /** Progress is logged after this share of the total at the earliest, and this long after it was logged last. */

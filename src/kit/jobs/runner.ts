@@ -162,7 +162,7 @@ export class JobRunner {
     run?.abort.abort()
     await run?.ended
     this.remove(stream)
-    await work.release?.(idOfStream(stream))
+    await work.release?.(idOfStream(stream), work.kind.attemptsMax)
     await this.services.log.truncateBefore(stream, revision)
   }
 
@@ -216,7 +216,7 @@ export class JobRunner {
     if (row === undefined || row.attempt !== attempt || hasEnded(row)) return isOver(row)
     const code = error instanceof Failure ? error.code : 'internal'
     const { message } = error as Error
-    await work.release?.(id)
+    await work.release?.(id, attempt)
     const { state } = await teller(log, work.kind, id)({ kind: 'fail', attempt, code, message, at: clock.now() })
     return isOver(state.row)
   }

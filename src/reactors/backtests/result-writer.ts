@@ -25,14 +25,15 @@ export interface ResultBounds {
 }
 
 /**
- * Writes the transitions of one attempt to the stream `backtestResult-<id>`, oldest first as in the direct answer,
+ * Writes the transitions of one attempt to a stream of its own, oldest first as in the direct answer,
  * without ever holding all: they come by tracker, are sorted in runs, and the runs are merged once all have come. They
  * are kept in the log, and in no table: pages are written once, read in order and dropped at once, and single ones are
- * never queried; as rows each would be stored and indexed a second time. The output of an earlier attempt is erased.
+ * never queried; as rows each would be stored and indexed a second time. The output of earlier attempts is erased.
  */
 export class ResultWriter {
   private readonly log: EventLog
   private readonly stream: string
+  private readonly attempt: number
   private readonly seed: string
   private readonly metadata: EventMetadata
   private readonly bounds: Required<ResultBounds>
@@ -49,7 +50,8 @@ export class ResultWriter {
     bounds: ResultBounds,
   ) {
     this.log = log
-    this.stream = resultStream(job.backtestId)
+    this.stream = resultStream(job.backtestId, job.attempt)
+    this.attempt = job.attempt
     this.seed = `${job.backtestId}.${job.attempt}`
     this.metadata = { organizationId: job.organizationId, actor: 'reactor:backtests', $correlationId: job.backtestId }
     this.bounds = {
@@ -65,8 +67,7 @@ export class ResultWriter {
     job: { backtestId: string; organizationId: string; attempt: number },
     bounds: ResultBounds = {},
   ): Promise<ResultWriter> {
-    // Output of earlier attempts. Before the first there is none: begun late, it must not erase the result of the next.
-    if (job.attempt > 1) await log.erase(resultStream(job.backtestId))
+    await eraseResults(log, job.backtestId, job.attempt - 1)
     return new ResultWriter(log, job, bounds)
   }
 
@@ -87,10 +88,13 @@ export class ResultWriter {
     if (this.runs.length > 1) {
       const merged = await this.writePages(merge(this.runs.map((run) => this.readRun(run))))
       await this.log.truncateBefore(this.stream, merged.first)
-      return { ...merged, transitions: this.count }
+      return this.resultOf(merged)
     }
-    const [run = { first: 0, last: -1 }] = this.runs
-    return { ...run, transitions: this.count }
+    return this.resultOf(this.runs[0] ?? { first: 0, last: -1 })
+  }
+
+  private resultOf(run: Run): BacktestResult {
+    return { ...(this.attempt > 1 && { attempt: this.attempt }), ...run, transitions: this.count }
   }
 
   private async writeRun(): Promise<void> {
@@ -146,6 +150,11 @@ export class ResultWriter {
       yield decodeJson<BacktestPage>(page.data).transitions as Transition[]
     }
   }
+}
+
+/** Erases the output of all attempts up to this one. */
+export const eraseResults = async (log: EventLog, backtestId: string, attempt: number): Promise<void> => {
+  for (let each = 1; each <= attempt; each++) await log.erase(resultStream(backtestId, each))
 }
 
 /** Merges several sorted sequences; of equal times those of the earlier run come first, as in a stable sort of all. */

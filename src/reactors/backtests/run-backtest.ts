@@ -1,13 +1,13 @@
 import type { EventLog } from '../../engines/event-log.ts'
 import type { HistoryStore } from '../../engines/history-store.ts'
-import { resultStream, unpackIds, type BacktestRequested } from '../../features/backtests/events.ts'
+import { unpackIds, type BacktestRequested } from '../../features/backtests/events.ts'
 import { BACKTEST, type BacktestRow } from '../../features/backtests/views.ts'
 import { backtestPoints } from '../../features/locations/history/streams.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import type { JobWork } from '../../kit/jobs/attempt.ts'
 import { backtest } from './backtest-geofence.ts'
 import { accuracyMaxCmOf } from '../matcher/fences.ts'
-import { ResultWriter, type ResultBounds } from './result-writer.ts'
+import { eraseResults, ResultWriter, type ResultBounds } from './result-writer.ts'
 import { shapeAt } from './shape-at.ts'
 
 export interface RunServices {
@@ -40,5 +40,5 @@ export const backtestWork = (services: RunServices): JobWork<BacktestRequested, 
     signal.throwIfAborted()
     return { processed: read, result: await writer.end() }
   },
-  release: (id) => services.log.erase(resultStream(id)),
+  release: (id, attempt) => eraseResults(services.log, id, attempt),
 })

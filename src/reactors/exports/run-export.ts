@@ -26,11 +26,12 @@ export const exportWork = (services: ExportRunServices): JobWork<ExportRequested
     const { asked } = run
     return asked.isDirect ? { processed: asked.total, result: { rows: asked.total } } : writeFile(services, run)
   },
-  release: async (id) => {
+  release: async (id, attempt) => {
     const [first] = await services.log.read(EXPORT.stream(id), 0, 1)
     if (first?.type !== EXPORT.types.requested) return
     const { organizationId } = decodeJson<ExportRequested>(first.data)
-    for await (const { key } of services.files.list(exportKey(organizationId, id, 1))) await services.files.delete(key)
+    const keys = Array.from({ length: attempt }, (_, i) => exportKey(organizationId, id, i + 1))
+    for await (const { key } of services.files.list(keys[0])) if (keys.includes(key)) await services.files.delete(key)
   },
 })
 

@@ -59,7 +59,7 @@ const openExport = (between: (role: { permissions: string[] }, user: { hubIds: s
   }
   const work = exportWork(services)
   const attempt = (number = 1) => work.run({ id: 'e', attempt: number, ...run } as JobRun<ExportRequested>)
-  return { attempt, written, release: () => work.release?.('e') }
+  return { attempt, written, release: (upTo: number) => work.release?.('e', upTo) }
 }
 
 test('an export is of the rights that its requester has at its end', async (t) => {
@@ -81,6 +81,8 @@ test('attempts write files of their own, and all of them go with the export', as
   for (const number of [1, 2]) await attempt(number).catch(() => undefined)
   t.same([...written.keys()], ['exports/o/e', 'exports/o/e.2'])
   t.not(written.get('exports/o/e'), written.get('exports/o/e.2'), 'one is not the other')
-  await release()
+  await release(1)
+  t.same([...written.keys()], ['exports/o/e.2'], 'the end of one that was overtaken takes nothing of the next')
+  await release(2)
   t.equal(written.size, 0)
 })
