@@ -1,22 +1,26 @@
+import { existsSync } from 'node:fs'
 import { readConfig } from '../config.ts'
 import { ConfigError } from '../config-values.ts'
+import { isEmbedded } from '../engine-urls.ts'
 import { createLogger } from '../kit/operations/logger.ts'
 import { openApp } from '../app.ts'
+import { rebuildableNames } from '../operations/rebuilds.ts'
 import { askControl, type ControlAnswer } from './control-socket.ts'
 import { print } from './print.ts'
 
-const USAGE = `waymark rebuild <projection> [flags of start]
+const usage = (names: readonly string[]): string => `waymark rebuild <projection> [flags of start]
 Rebuilds a read model, compares it with the live one, swaps it in, and prints what differed as JSON.
-Ends with 1 when something differed. Projections: directory, access, automations, backtests, notifications,
-automation-runs, audit-log, location-history, transitions, latest-position, matcher.
-`
+Ends with 1 when something differed. Projections:
+${names.map((name) => `  ${name}\n`).join('')}`
 
 /** `waymark rebuild`: asks the server that runs on the data folder, or works alone if none runs. */
 export const rebuildCommand = async (args: readonly string[]): Promise<number> => {
   const [name, ...flags] = args
   if (name === undefined) throw new ConfigError('name a projection; run waymark rebuild --help')
-  if (name === '--help') return print(USAGE)
+  if (name === '--help') return print(usage(rebuildableNames()))
   const config = readConfig([...flags, '--port', '0'])
+  if (isEmbedded(config.logUrl) && !existsSync(config.dataPath))
+    throw new ConfigError(`--data ${config.dataPath} does not exist`)
   const answer = (await askControl(config.dataPath, { command: 'rebuild', name })) ?? (await rebuildAlone(config, name))
   if (!answer.ok) throw new ConfigError(answer.error ?? 'the rebuild failed')
   process.stdout.write(`${JSON.stringify(answer.report)}\n`)

@@ -39,6 +39,7 @@ export const run = async (args: readonly string[]): Promise<number> => {
 
 const dispatch = async (command: string, rest: string[]): Promise<number> => {
   if (command === 'version' || command === '--version' || command === '-v') return print(`${version()}\n`)
+  if (command === 'help' && rest.length > 0) return dispatch(rest[0], ['--help'])
   if (command === 'help' || command === '--help' || command === '-h') return print(USAGE)
   if ((command === 'start' || command === 'demo') && rest.includes('--help'))
     return print(`waymark ${command} [flags]\n\n${help()}`)

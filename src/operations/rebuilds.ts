@@ -26,7 +26,7 @@ import { LATEST_POSITION } from '../../projections/latest-position.ts'
 import { LOCATION_HISTORY, PointBuffer } from '../../projections/location-history.ts'
 import { POINT_STEPS, PointSteps } from '../../projections/point-steps.ts'
 import { decodeRuns, RUNS_HISTORY, runBuffer } from '../../projections/runs-history.ts'
-import { AUDITED } from '../product-parts.ts'
+import { AUDITED, PROJECTIONS } from '../product-parts.ts'
 import { deletionsOf, positionsOf } from './newest-positions.ts'
 import type { OperationServices } from './services.ts'
 
@@ -48,15 +48,14 @@ export const rebuild = async (
   name: string,
   signal: AbortSignal,
 ): Promise<RebuildReport> => {
-  const rebuilt = services.projections.filter(({ isBuiltOnce }) => isBuiltOnce !== true)
-  const projection = rebuilt.find((one) => one.name === name)
+  const projection = PROJECTIONS.find((one) => one.name === name)
   if (projection !== undefined) return shortened(await rebuildProjection(projection, services, signal))
-  if (!Object.hasOwn(OTHERS, name)) {
-    const names = [...rebuilt.map((one) => one.name), ...Object.keys(OTHERS)]
-    throw new Error(`there is no projection ${name || '""'}; there are ${names.join(', ')}`)
-  }
+  if (!Object.hasOwn(OTHERS, name))
+    throw new Error(`there is no projection ${name || '""'}; there are ${rebuildableNames().join(', ')}`)
   return shortened(await OTHERS[name](services, signal))
 }
+
+export const rebuildableNames = (): string[] => [...PROJECTIONS.map((one) => one.name), ...Object.keys(OTHERS)]
 
 /** Whether the location log lacks points that latest positions have not seen, as after a loss of tables. */
 export const lacksPositions = async ({ log, tables }: Services, partition: number): Promise<boolean> => {

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { test } from 'tap'
 import { FLAGS } from '../../src/config-flags.ts'
 import { createMetrics } from '../../src/kit/operations/metrics.ts'
+import { rebuildableNames } from '../../src/operations/rebuilds.ts'
 import { folderOf } from '../support/folder-of.ts'
 import { startService } from '../support/service.ts'
 
@@ -11,9 +12,11 @@ const pages = readdirSync('docs')
   .filter((name) => name.endsWith('.md'))
   .map((name) => ({ name, text: readFileSync(`docs/${name}`, 'utf8') }))
 
+const pageOf = (page: string): string => pages.find(({ name }) => name === page)?.text ?? ''
+
 /** What a page's first shell block says, one command a line. */
 const commandsOf = (page: string): string[] => {
-  const [, block = ''] = /```sh\n([\s\S]*?)```/.exec(readFileSync(`docs/${page}`, 'utf8')) ?? []
+  const [, block = ''] = /```sh\n([\s\S]*?)```/.exec(pageOf(page)) ?? []
   return block.trim().split('\n')
 }
 
@@ -49,6 +52,18 @@ test('every command that the docs name exists, with its flags', async (t) => {
         `${name}: ${command} --${flag}`,
       )
   }
+})
+
+test('the page and the help of rebuild name every projection that can be rebuilt', (t) => {
+  const [, table = ''] =
+    /## Rebuilding\n[\s\S]*?\n\| - \| - \| - \|\n([\s\S]*?)\n\n/.exec(pageOf('operations.md')) ?? []
+  const named = table
+    .split('\n')
+    .flatMap((row) => [...row.split('|')[1].matchAll(/`([^`]+)`/g)].map(([, name]) => name))
+  t.same(named.sort(), rebuildableNames().sort())
+  const { stdout } = spawnSync(process.execPath, ['dist/src/main.js', 'help', 'rebuild'], { encoding: 'utf8' })
+  t.same([...stdout.matchAll(/^ {2}(\S+)$/gm)].map(([, name]) => name).sort(), named)
+  t.end()
 })
 
 test('backup and restore as the page has them', { timeout: 900_000 }, async (t) => {

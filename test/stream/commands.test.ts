@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { test } from 'tap'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
@@ -68,12 +68,16 @@ test('what a command cannot do is one sentence; watch outlives a restart of the 
     ['an url that is none', ['replay', `${files}/good.csv`, '--url', 'nowhere', '--key', 'none'], /./],
     ['a box that is none', ['watch', ...at, '--bbox', '1,9,2,3'], /bbox must be west, south, east, north/],
     ['no projection', ['rebuild'], /name a projection/],
+    ['a folder that is not there', ['rebuild', 'directory', '--data', `${files}/none`], /\/none does not exist/],
+    ['help for no command', ['help', 'nothing'], /no command "nothing"/],
   ]
   const ends = await Promise.all(refused.map(([, args]) => waymark(...args).ended))
   refused.forEach(([what, , sentence], i) => {
     t.match(ends[i], { code: 2, errors: sentence }, what)
     t.equal(ends[i].errors.trim().split('\n').length, 1, `${what}: one line`, ends[i])
   })
+
+  t.notOk(existsSync(`${files}/none`), 'and is not made')
 
   t.match(await waymark('replay', `${files}/good.csv`, ...at, '--speed', '0').ended, { code: 0, errors: '' })
   const watch = waymark('watch', ...at)
