@@ -20,7 +20,9 @@ export const createSchema = ({ fields, body }: Pick<ResourceDeclaration, 'fields
 
 /** The body of a PUT: the fields, and the further members of a GET. */
 export const replaceSchema = (declaration: ResourceDeclaration): JsonSchema => {
-  const schema = heldSchema(objectSchema({ ...keepable(declaration), ...declaration.body?.accepts }))
+  const schema = heldSchema(
+    objectSchema({ ...keepable(declaration, writeOnlyOf(declaration)), ...declaration.body?.accepts }),
+  )
   return { ...schema, properties: { ...ignored(declaration), ...(schema.properties as object) } }
 }
 
@@ -45,15 +47,16 @@ export const rowSchema = (
   return answered(nameOf(declaration), { ...base, ...shown }, optional)
 }
 
-/** The schema that the values of a write must satisfy after defaults and merge, without the sealed secrets. */
+/** The schema that the values of a write must satisfy after defaults and merge: a secret that was kept is one of them. */
 export const valuesSchema = (declaration: ResourceDeclaration): JsonSchema =>
   heldSchema(objectSchema(keepable(declaration)))
 
 const without = (fields: Fields, names: readonly string[]): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
 
-const keepable = (declaration: ResourceDeclaration): Fields => {
-  const mayBeLeftOut = [...writeOnlyOf(declaration), ...(declaration.fixed ?? [])]
+/** The fields, of which `kept` and those that cannot be changed may be left out. */
+const keepable = (declaration: ResourceDeclaration, kept: readonly string[] = []): Fields => {
+  const mayBeLeftOut = [...kept, ...(declaration.fixed ?? [])]
   return Object.fromEntries(
     Object.entries(declaration.fields).map(([name, field]) => [
       name,

@@ -65,3 +65,17 @@ test('a tenant that stands for any tenant, and what is missing or too long, is r
       body: { errors: [{ path: `/${field}` }] },
     })
 })
+
+test('the secret that every sign-in needs cannot be taken away', async (t) => {
+  const { signup } = await openIdentity(t)
+  const owner = await signup()
+  const { _id } = (await owner.call('POST', '/app-integration', AZURE)).body.data
+  t.match(await owner.call('PATCH', `/app-integration/${_id}`, { clientSecret: null }), {
+    status: 400,
+    body: { errors: [{ path: '/clientSecret', message: 'is required' }] },
+  })
+  t.match(await owner.call('PATCH', `/app-integration/${_id}`, { name: 'Renamed' }), {
+    status: 200,
+    body: { data: { version: 2 } },
+  })
+})
