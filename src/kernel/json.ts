@@ -17,6 +17,21 @@ export const joined = (...objects: readonly JsonObject[]): JsonObject => Object.
 /** A key as a step of a JSON pointer. */
 export const pointerTo = (key: string): string => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
 
+/** In the words that follow the path of a number. */
+export const TOO_LARGE = 'must be a number within 1.8e308'
+
+/** The path of a number beyond all that are kept: JSON.parse reads 1e400 as Infinity, which would be written as null. */
+export const endlessAt = (whole: unknown): string | undefined => {
+  const waiting: [value: unknown, path: string][] = [[whole, '']]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const [value, path] = next
+    if (typeof value === 'number' && !Number.isFinite(value)) return path
+    if (typeof value !== 'object' || value === null) continue
+    for (const [key, member] of Object.entries(value)) waiting.push([member, path + pointerTo(key)])
+  }
+  return undefined
+}
+
 /** The value at a path of own members; undefined where there is none. */
 export const valueAt = (data: unknown, path: readonly string[]): unknown => {
   let value = data

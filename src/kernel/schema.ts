@@ -120,8 +120,8 @@ export const record = (values: Field, bounds: { max: number }): Field => ({
     Object.fromEntries(Object.entries(value as JsonObject).map(([name, one]) => [keptText(name, 'name'), one])),
 })
 
-/** An object of any content. */
-export const anyObject = (): Field => ({ schema: { type: 'object' } })
+/** An object of any content. Its numbers are kept as they are sent, so those beyond all that are kept are refused. */
+export const anyObject = (): Field => ({ schema: { type: 'object', 'x-finite': true } })
 
 /** Years from 0 to 9999, ms since the epoch: others have no RFC 3339 form. */
 export const TIME_MS_MIN = -62_167_219_200_000

@@ -31,5 +31,12 @@ export const textFault = (text: string, kind: TextKind): string | undefined => {
 /** The form in which a text is kept: Unicode NFC, but for keys. */
 export const keptText = (text: string, kind: TextKind): string => (kind === 'key' ? text : text.normalize('NFC'))
 
+/** Characters of Unicode, as JSON Schema counts them. */
+export const charsOf = (text: string): number => {
+  let chars = 0
+  for (const _char of text) chars++
+  return chars
+}
+
 /** Ids of a request in the form in which they are kept. */
 export const lowerCase = (ids: readonly string[]): string[] => ids.map((id) => id.toLowerCase())

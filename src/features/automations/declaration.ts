@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../kernel/json.ts'
 import {
+  anyObject,
   bool,
   type Field,
   list,
@@ -34,7 +35,7 @@ const AUTOMATION_TYPES = [
 
 const details: Field = {
   schema: {
-    type: 'object',
+    ...anyObject().schema,
     description: [
       'createTask: `{flowId, hubId?, task}`, without a hub that of the event; createAndAssignTask: the same with `assigneeIds` or `teamId`.',
       "moveTask: `{hubId}`; assignTask: `{assigneeIds}` or `{teamId}`; updateTask: `{components}`; all three of the event's task.",
@@ -57,7 +58,7 @@ const rules: Field = {
     type: 'object',
     properties: {
       fields: {
-        type: 'object',
+        ...anyObject().schema,
         description:
           'Paths into the data of the event, each with the value that it must have, or with the JSON Schema of that value.',
       },

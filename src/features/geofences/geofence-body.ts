@@ -1,6 +1,6 @@
 import { invalid } from '../../kernel/errors.ts'
 import type { JsonObject, JsonSchema } from '../../kernel/json.ts'
-import { bool, type Fields, newName, optional, reference, withDefault } from '../../kernel/schema.ts'
+import { anyObject, bool, type Fields, newName, optional, reference, withDefault } from '../../kernel/schema.ts'
 import type { ShapeInput } from '../../geo/shape.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import type { GeofenceValues } from './events.ts'
@@ -44,7 +44,7 @@ export const GEOFENCE_FIELDS: Fields = {
     schema: { type: 'number', description: 'Of a corridor, metres over all: over 0 and at most 1,000,000.' },
   }),
   isActive: withDefault(bool(), true),
-  attributes: optional({ schema: { type: 'object', description: 'Any content, up to 64 KiB as JSON.' } }),
+  attributes: optional({ schema: { ...anyObject().schema, description: 'Any content, up to 64 KiB as JSON.' } }),
 }
 
 const DEGREES_EXAMPLE = {

@@ -1,8 +1,8 @@
 import { keptShape, positionsOf, type ShapeInput } from '../../geo/shape.ts'
 import { validateShape } from '../../geo/validate-shape.ts'
 import { Failure } from '../../kernel/errors.ts'
-import { isObject, type JsonObject } from '../../kernel/json.ts'
-import { keptText, textFault } from '../../kernel/text.ts'
+import { endlessAt, isObject, type JsonObject, TOO_LARGE } from '../../kernel/json.ts'
+import { charsOf, keptText, textFault } from '../../kernel/text.ts'
 import type { GeofenceCreated } from './events.ts'
 import { FeatureScanner, ScanError, type Span } from './feature-scanner.ts'
 import { assertAttributes, assertShallow, NAME_MAX, shapeOf } from './geofence-body.ts'
@@ -125,7 +125,8 @@ export class OpenImport {
     const name = properties[nameProperty]
     if ((typeof name !== 'string' && typeof name !== 'number') || `${name}`.trim() === '')
       return `/properties/${nameProperty} is required: it names the geofence`
-    if (`${name}`.length > NAME_MAX) return `/properties/${nameProperty} must not be over ${NAME_MAX} characters`
+    const kept = keptText(`${name}`.trim(), 'newName')
+    if (charsOf(kept) > NAME_MAX) return `/properties/${nameProperty} must not be over ${NAME_MAX} characters`
     const fault = textFault(`${name}`, 'newName')
     if (fault !== undefined) return `/properties/${nameProperty} ${fault}`
     if (!isObject(feature.geometry)) return '/geometry is required'
@@ -137,11 +138,13 @@ export class OpenImport {
     const attributes = Object.fromEntries(
       Object.entries(properties).filter(([key]) => key !== nameProperty && key !== used),
     ) as JsonObject
+    const endless = endlessAt(attributes)
+    if (endless !== undefined) return `/properties${endless} ${TOO_LARGE}`
     assertAttributes(attributes)
     const data: GeofenceCreated = {
       organizationId,
       at,
-      name: keptText(`${name}`.trim(), 'name'),
+      name: kept,
       geofenceGroupId,
       isActive: true,
       shape: keptShape(flat(shape)),

@@ -14,7 +14,7 @@ import type { TrackerValues } from './events.ts'
 import { idsOf } from './named-ids.ts'
 import type { EnsureOrigin, TrackerWriter } from './tracker-writer.ts'
 import {
-  EXTERNAL_ID_LENGTH_MAX,
+  isTooLong,
   type KnownTracker,
   TRACKER_USERS,
   type TrackerName,
@@ -123,7 +123,7 @@ export class KnownTrackers implements TrackerResolver {
     organizationId: string,
     externalId: string | undefined,
   ): KnownTracker | TrackerRefusal | undefined {
-    if (externalId === undefined || externalId === '' || externalId.length > EXTERNAL_ID_LENGTH_MAX) return 'invalid'
+    if (externalId === undefined || externalId === '' || isTooLong(externalId)) return 'invalid'
     return this.byExternalId.get(organizationId)?.get(externalId)
   }
 

@@ -2,7 +2,7 @@ import { pagesOf, type TableStore } from '../../engines/table-store.ts'
 import { breathe } from '../../kernel/breath.ts'
 import { type Caller, seesHubs, type UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
-import { lowerCase, textFault } from '../../kernel/text.ts'
+import { charsOf, lowerCase, textFault } from '../../kernel/text.ts'
 import { isDerived } from '../../kit/commands/ids.ts'
 import { ABSENT_VALUE } from '../../kit/http/list-query.ts'
 import type { TrackerValues } from './events.ts'
@@ -95,11 +95,15 @@ export type TrackerRefusal = 'unknown_tracker' | 'forbidden_tracker' | 'tracker_
 
 export const EXTERNAL_ID_LENGTH_MAX = 200
 
+/** Counted only where it may be: it is asked for each point. */
+export const isTooLong = (externalId: string): boolean =>
+  externalId.length > EXTERNAL_ID_LENGTH_MAX && charsOf(externalId) > EXTERNAL_ID_LENGTH_MAX
+
 /** Reason why a name is `invalid`, with the path of its field. */
 export const nameFault = ({ trackerId, externalId }: TrackerName): string => {
   if (trackerId !== undefined || externalId === undefined) return '/trackerId or /externalId must name one tracker'
-  const isTooLong = externalId.length > EXTERNAL_ID_LENGTH_MAX
-  if (isTooLong || externalId === '') return `/externalId must have 1 to ${EXTERNAL_ID_LENGTH_MAX} characters`
+  if (isTooLong(externalId) || externalId === '')
+    return `/externalId must have 1 to ${EXTERNAL_ID_LENGTH_MAX} characters`
   return `/externalId ${textFault(externalId, 'key')}`
 }
 

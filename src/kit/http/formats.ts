@@ -1,5 +1,6 @@
 import type { SchemaValidateFunction } from 'ajv'
 import type { Ajv2020 } from 'ajv/dist/2020.js'
+import { endlessAt, TOO_LARGE } from '../../kernel/json.ts'
 import { TIME_MS_MAX, TIME_MS_MIN } from '../../kernel/schema.ts'
 import { keptText, textFault, type TextKind } from '../../kernel/text.ts'
 import addFormatsModule from 'ajv-formats'
@@ -11,14 +12,16 @@ const addStandardFormats = addFormatsModule as unknown as (
 ) => void
 
 /**
- * Keywords and formats beyond the standard. `x-text` limits a text to its kind (kernel/text.ts) and normalizes it in place; `x-names` does so with the names of an object; `x-commas` lets a
- * query send an array as one text with commas. Formats: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
+ * Keywords and formats beyond the standard. `x-text` limits a text to its kind (kernel/text.ts) and normalizes it in place, before its characters are counted; `x-names` does so with the names of
+ * an object; `x-finite` refuses numbers of any depth that are too large; `x-commas` lets a query send an array as one text with commas. Formats: `date`, `email`, `uri`, `uuid` of any version, `date-time` (RFC 3339), `time-zone` (IANA), `language` (BCP 47), `currency` (ISO 4217).
  */
 export const addFormats = (ajv: Ajv2020): void => {
   ajv.addKeyword('example')
   ajv.addKeyword('x-commas')
-  ajv.addKeyword({ keyword: 'x-text', type: 'string', modifying: true, errors: true, validate: checkText })
+  const text = { keyword: 'x-text', type: 'string', before: 'maxLength', modifying: true, errors: true } as const
+  ajv.addKeyword({ ...text, validate: checkText })
   ajv.addKeyword({ keyword: 'x-names', type: 'object', errors: true, validate: checkNames })
+  ajv.addKeyword({ keyword: 'x-finite', type: 'object', errors: true, validate: checkFinite })
   addStandardFormats(ajv, { mode: 'full', formats: ['date', 'email', 'uri'] })
   ajv.addFormat('uuid', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i)
   ajv.addFormat('date-time', isDateTime)
@@ -45,6 +48,14 @@ const checkNames: SchemaValidateFunction = (kind: TextKind, named: object): bool
   checkNames.errors =
     message === undefined ? [] : [{ keyword: 'x-names', params: {}, message: `has a name that ${message}` }]
   return message === undefined
+}
+
+const checkFinite: SchemaValidateFunction = (_on: boolean, value: object, _schema, context): boolean => {
+  const path = endlessAt(value)
+  if (path === undefined) return true
+  const instancePath = `${context?.instancePath ?? ''}${path}`
+  checkFinite.errors = [{ keyword: 'x-finite', params: {}, instancePath, message: TOO_LARGE }]
+  return false
 }
 
 const RFC_3339 =

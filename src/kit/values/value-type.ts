@@ -13,7 +13,7 @@ import {
   TIME_MS_MAX,
   TIME_MS_MIN,
 } from '../../kernel/schema.ts'
-import { keptText, textFault } from '../../kernel/text.ts'
+import { charsOf, keptText, textFault } from '../../kernel/text.ts'
 import { parseTime } from '../http/parse-time.ts'
 import { charsMaxOf, linearPattern, patternsFault } from './pattern.ts'
 
@@ -183,13 +183,6 @@ const textValueFault = (rule: ValueRule, value: Json): string | undefined => {
   if (fault !== undefined || pattern === undefined) return fault
   const matches = linearPattern(pattern)
   return typeof matches === 'function' && !matches(kept) ? `must match ${pattern}` : undefined
-}
-
-/** Characters of Unicode, as JSON Schema counts them. */
-const charsOf = (text: string): number => {
-  let chars = 0
-  for (const _char of text) chars++
-  return chars
 }
 
 const numberFault = ({ min, max }: ValueRule, value: Json): string | undefined => {

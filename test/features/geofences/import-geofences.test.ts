@@ -136,6 +136,33 @@ test('each good feature becomes a geofence, each bad one is named', async (t) =>
   )
 })
 
+test('a feature is held to the limits of a geofence: characters of its name, and numbers that can be kept', async (t) => {
+  const { call, caller } = await openGeofences(t)
+  const geofenceGroupId = (await call('POST', '/geofence-group', { caller, body: { name: 'g' } })).body.data._id
+  const circle = (properties: object) =>
+    feature({ type: 'Point', coordinates: [13.4, 52.5] }, { radius: 5, ...properties })
+  const features = [
+    circle({ name: '🚚'.repeat(200) }),
+    circle({ name: '🚚'.repeat(201) }),
+    circle({ name: 'e\u0301'.repeat(200) }),
+    circle({ name: 'heavy', loads: [{ kg: 'KG' }] }),
+  ]
+  const text = JSON.stringify({ type: 'FeatureCollection', features }).replace('"KG"', '1e400')
+  const { body } = await call('POST', `/geofences/import?geofenceGroupId=${geofenceGroupId}`, {
+    caller,
+    body: bytesOf(text),
+  })
+  t.match(body.data, {
+    created: 2,
+    rejected: [
+      { index: 1, message: '/properties/name must not be over 200 characters' },
+      { index: 3, message: '/properties/loads/0/kg must be a number within 1.8e308' },
+    ],
+  })
+  const names = (await call('GET', '/geofences', { caller })).body.data.map(({ name }: { name: string }) => name)
+  t.same(new Set(names), new Set(['🚚'.repeat(200), 'é'.repeat(200)]))
+})
+
 test('an import that is repeated makes the same geofences', async (t) => {
   const { services, shapes, caller, call } = await openGeofences(t)
   const { organizationId } = caller

@@ -41,6 +41,8 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
     { externalId: '', recordedAt: at, lat: 1, lng: 1 },
     { externalId: 'x'.repeat(201), recordedAt: at, lat: 1, lng: 1 },
     { externalId: 'a\nb', recordedAt: at, lat: 1, lng: 1 },
+    { externalId: '🚚'.repeat(200), recordedAt: at, lat: 1, lng: 1 },
+    { externalId: '🚚'.repeat(201), recordedAt: at, lat: 1, lng: 1 },
   ])
   await client.until(() => client.acked === 1)
   t.same(
@@ -54,6 +56,7 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
       [10, 'invalid'],
       [11, 'invalid'],
       [12, 'invalid'],
+      [14, 'invalid'],
     ],
   )
   t.same(
@@ -64,6 +67,7 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
       '/externalId must have 1 to 200 characters',
       '/externalId must have 1 to 200 characters',
       '/externalId must not contain control characters or line breaks',
+      '/externalId must have 1 to 200 characters',
     ],
   )
   // The same again, now from memory.
@@ -73,7 +77,7 @@ test('a gateway names trackers by either id; unknown ones are made when its key 
   ])
   await client.until(() => client.acked === 2)
   t.same(
-    client.rejected.slice(8).map(({ code }) => code),
+    client.rejected.slice(9).map(({ code }) => code),
     ['unknown_tracker', 'invalid'],
   )
   t.match((await call('GET', '/trackers?externalId=bus-1')).body.data, [

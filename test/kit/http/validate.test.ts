@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { timeOfDay } from '../../../src/kernel/schema.ts'
+import { anyObject, key, lines, newName, object, text, timeOfDay } from '../../../src/kernel/schema.ts'
 import { compileCheck } from '../../../src/kit/http/validate.ts'
 
 test('what a validator says is told in words of people', async (t) => {
@@ -33,4 +33,24 @@ test('what a validator says is told in words of people', async (t) => {
   ] as const)
     t.same(said(schema, value), [message])
   t.notMatch(JSON.stringify(said({ anyOf: [{ type: 'string' }, { minimum: 3 }] }, 1)), /must NOT|schema/)
+})
+
+test('characters of a text are counted as it is kept', async (t) => {
+  const [decomposed, growing] = ['e\u0301', '\u0958']
+  for (const field of [text({ max: 2 }), newName({ max: 2 }), lines({ max: 2 })]) {
+    const faults = compileCheck(object({ field }).schema)
+    const sent = { field: decomposed.repeat(2) }
+    t.same(faults(sent), [])
+    t.equal(sent.field, 'éé')
+    t.match(faults({ field: growing.repeat(2) }), [{ path: '/field', message: 'must have at most 2 characters' }])
+  }
+  t.match(compileCheck(key({ max: 2 }).schema)(decomposed.repeat(2)), [{ message: 'must have at most 2 characters' }])
+})
+
+test('an object of any content has no number that would be kept as null', async (t) => {
+  const faults = compileCheck(object({ settings: anyObject() }).schema)
+  t.same(faults({ settings: { a: [1e308, -1e308, null] } }), [])
+  t.same(faults(JSON.parse('{"settings": {"a/b": [{"c": -1e400}]}}')), [
+    { path: '/settings/a~1b/0/c', message: 'must be a number within 1.8e308' },
+  ])
 })
