@@ -141,6 +141,9 @@ export const flagReader = (args: readonly string[], environment: NodeJS.ProcessE
   const flags = readFlags(args)
   const given = (name: string): string | undefined => {
     const flag = flags[name]
+    // As "$LOG" where LOG is not set: the default would be another installation.
+    if (flag === '' && defaultOf(name) !== '')
+      throw new ConfigError(`--${name} is empty; leave it out for ${defaultOf(name)}`)
     const text = flag !== undefined ? String(flag) : fromEnvironment(variableOf(name), environment)
     return text === undefined || text === '' ? undefined : text
   }

@@ -18,9 +18,16 @@ const HALF = /\p{Cs}/u
 /** Something visible: no space, no invisible format character, no filler. */
 const VISIBLE = /[^\p{Z}\p{Cc}\p{Cf}\p{Cs}\u115f\u1160\u2800\u3164\uffa0]/u
 
+/** More marks in a row than any language writes (Stream-Safe Text Format, UAX #15), with those that NFKD makes of kana. */
+const MANY_MARKS = /[\p{M}\uff9e\uff9f]{31}/u
+const MARKS = /[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])/gu
+/** The combining grapheme joiner: marks are not put in order across it. */
+const JOINER = '\u034f'
+
 /** Fault of a text, in the words that follow the path of its field; undefined for none. */
 export const textFault = (text: string, kind: TextKind): string | undefined => {
   if (HALF.test(text)) return 'must be valid Unicode'
+  if (MANY_MARKS.test(text)) return 'must not contain over 30 combining marks in a row'
   if (BIDIRECTIONAL.test(text)) return 'must not contain bidirectional control characters'
   if (kind === 'lines') return CONTROL_IN_LINES.test(text) ? 'must not contain control characters' : undefined
   if (CONTROL.test(text)) return 'must not contain control characters or line breaks'
@@ -29,7 +36,11 @@ export const textFault = (text: string, kind: TextKind): string | undefined => {
 }
 
 /** The form in which a text is kept: Unicode NFC, but for keys. */
-export const keptText = (text: string, kind: TextKind): string => (kind === 'key' ? text : text.normalize('NFC'))
+export const keptText = (text: string, kind: TextKind): string => (kind === 'key' ? text : normalized(text))
+
+/** A Unicode normalization in linear time: putting marks in order takes the square of how many follow each other. */
+export const normalized = (text: string, form: 'NFC' | 'NFKC' | 'NFKD' = 'NFC'): string =>
+  (MANY_MARKS.test(text) ? text.replace(MARKS, `$&${JOINER}`) : text).normalize(form)
 
 /** Characters of Unicode, as JSON Schema counts them. */
 export const charsOf = (text: string): number => {

@@ -1,3 +1,5 @@
+import { normalized } from './text.ts'
+
 /** Raise it when `wordsOf` makes other words of a text: tables of words are then rebuilt. */
 export const WORDS_VERSION = 2
 
@@ -29,8 +31,7 @@ const WITH_PLAIN_LETTERS = new RegExp(`[${[...PLAIN_LETTERS.keys()].join('')}]`,
 
 /** A text without accents and in lower case. The page's filter compares names by it. */
 export const plainText = (text: string): string =>
-  text
-    .normalize('NFKD')
+  normalized(text, 'NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(WITH_PLAIN_LETTERS, (letter) => PLAIN_LETTERS.get(letter) as string)

@@ -90,6 +90,12 @@ test('each flag is a promised one with the promised default; what is not built y
   for (const { name, default: value } of FLAGS) t.equal(value, PROMISED[name], `--${name}`)
 })
 
+test('a flag with a default is not empty; a variable that is empty counts as not set', async (t) => {
+  t.throws(() => readConfig(['--log', ''], {}), { message: '--log is empty; leave it out for lmdb:' })
+  t.throws(() => readConfig(['--files='], {}), { message: /^--files is empty/ })
+  t.equal(readConfig(['--webhook-allow', ''], { WAYMARK_LOG: '' }).logUrl, 'lmdb:')
+})
+
 test('the service reads every setting', async (t) => {
   const files = execFileSync('git', ['ls-files', 'src'], { encoding: 'utf8' }).trim().split('\n')
   const code = files

@@ -11,7 +11,7 @@ import {
   withDefault,
 } from '../../src/kernel/schema.ts'
 import { withoutInvisible } from '../../src/kernel/invisible.ts'
-import { textFault } from '../../src/kernel/text.ts'
+import { normalized, textFault } from '../../src/kernel/text.ts'
 import { compileBody } from '../../src/ingress/schemas.ts'
 import { compileCheck } from '../../src/kit/http/validate.ts'
 
@@ -87,4 +87,15 @@ test('every field of a body is held to it, with the path, and kept in NFC, at th
     t.match(check({ name: 'a', sizes: { 'b\n': 1 } })[0], { path: '/sizes', message: /control characters/ })
   }
   t.end()
+})
+
+test('marks that follow each other without end are refused, and are normalized in parts', async (t) => {
+  const marks = (count: number): string => 'a' + '\u0301'.repeat(count) + '\u0316'.repeat(count)
+  t.equal(textFault(marks(15), 'key'), undefined)
+  t.match(textFault(marks(16), 'lines'), /combining marks/)
+  t.match(textFault(`${'\uff9e\u0301'.repeat(16)}`, 'lines'), /combining marks/, 'that are marks once decomposed')
+  t.equal(normalized(marks(15)), marks(15).normalize('NFC'))
+  for (const form of ['NFC', 'NFKC', 'NFKD'] as const)
+    for (const one of [marks(2_000), 'か' + '\u0301\uff9e'.repeat(2_000)])
+      t.notMatch(normalized(one, form).replaceAll('\u034f', ' '), /\p{M}{33}/u, 'no part is long')
 })

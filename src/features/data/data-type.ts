@@ -16,6 +16,7 @@ import {
   withDefault,
 } from '../../kernel/schema.ts'
 import type { Row } from '../../kernel/table.ts'
+import { normalized } from '../../kernel/text.ts'
 import type { PresentContext, WriteContext } from '../../kit/resource/declaration.ts'
 import { mergePatch } from '../../kit/resource/merge-patch.ts'
 import { assertExists } from '../../kit/resource/references.ts'
@@ -103,7 +104,7 @@ export const dataType = defineResource({
 })
 
 /** Names of types are compared without case. */
-export const nameKey = (name: string): string => name.normalize('NFC').trim().toLowerCase()
+export const nameKey = (name: string): string => normalized(name).trim().toLowerCase()
 
 const kept = async (write: WriteContext): Promise<JsonObject> => {
   const { id, values, before, caller } = write

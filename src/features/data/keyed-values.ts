@@ -1,5 +1,6 @@
 import type { FieldError } from '../../kernel/errors.ts'
 import type { JsonObject } from '../../kernel/json.ts'
+import { normalized } from '../../kernel/text.ts'
 import { pick } from '../../kit/resource/pick.ts'
 import type { StoredField } from './fields.ts'
 import { type DataTypeRow, valueIn } from './views.ts'
@@ -15,7 +16,7 @@ export const keyed = (type: DataTypeRow, values: JsonObject): Keyed => {
   const faults: FieldError[] = []
   const kept: JsonObject = {}
   for (const [name, value] of Object.entries(values)) {
-    const field = names.get(name.normalize('NFC'))
+    const field = names.get(normalized(name))
     if (field === undefined) faults.push({ path: `/values/${name}`, message: 'is not a field of this data type' })
     else if (Object.hasOwn(kept, field._id)) faults.push({ path: `/values/${name}`, message: 'is named twice' })
     else kept[field._id] = value

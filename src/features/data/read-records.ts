@@ -2,6 +2,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { normalized } from '../../kernel/text.ts'
 import { answerList, type ListRequest } from '../../kit/http/answer-list.ts'
 import { plainNumber } from '../../kit/http/plain-number.ts'
 import {
@@ -269,7 +270,7 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
   const chosen = query.fields.split(',').map((part) => {
     const name = part.trim()
     if (shape.members.includes(name)) return name
-    const bare = (name.startsWith('values.') ? name.slice('values.'.length) : name).normalize('NFC')
+    const bare = normalized(name.startsWith('values.') ? name.slice('values.'.length) : name)
     if (!names.has(bare)) throw invalid('/fields', `names an unknown field ${JSON.stringify(bare)}`)
     asked.push(bare)
     return `values.${bare}`

@@ -2,6 +2,7 @@ import type { Json, JsonObject } from '../../kernel/json.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
 import type { Row } from '../../kernel/table.ts'
 import { wordsOf, wordStart } from '../../kernel/words.ts'
+import { normalized } from '../../kernel/text.ts'
 import { isEmpty, valueFault, type ValueType } from '../../kit/values/value-type.ts'
 import { SLOTS, type StoredField } from './fields.ts'
 import { valueIn } from './views.ts'
@@ -100,7 +101,7 @@ export const claimKey = ({ _id }: { _id: string }, field: StoredField): string =
 export const uniqueTermOf = (dataTypeId: string, field: StoredField, value: Json): string =>
   `${tagOf(dataTypeId, field)}~${uniqueKey(value)}`
 
-export const uniqueKey = (value: Json): string => String(value).normalize('NFC').trim().toLowerCase()
+export const uniqueKey = (value: Json): string => normalized(String(value)).trim().toLowerCase()
 
 /** Bounds of the sorted index that enclose the values of a field; rows without a value come first. */
 export const sortBounds = (dataTypeId: string, field: StoredField): { from: string; to: string } => {

@@ -2,6 +2,7 @@ import type { Find, Range, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
+import { normalized } from '../../kernel/text.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
 import { askedValue, askedValues, assertKnown } from '../../kit/values/asked-values.ts'
 import type { ValueRule } from '../../kit/values/value-type.ts'
@@ -103,14 +104,14 @@ const askedFields = (type: DataTypeRow, query: ListQuery): Asked[] => {
   )
   const { sortBy } = query
   if (sortBy?.startsWith(VALUES) !== true) return asked
-  const field = type.fields.find(({ name }) => name === sortBy.slice(VALUES.length).normalize('NFC'))
+  const field = type.fields.find(({ name }) => name === normalized(sortBy.slice(VALUES.length)))
   if (field === undefined) throw invalid('/sortBy', `names no field of ${type.name}`)
   return [...asked, { name: 'sortBy', field, bound: 'sort' }]
 }
 
 const filterOf = (type: DataTypeRow, name: string, sent: unknown): Asked => {
   const texts = [sent].flat() as string[]
-  const asked = name.slice(VALUES.length).normalize('NFC')
+  const asked = normalized(name.slice(VALUES.length))
   const field = type.fields.find((one) => one.name === asked)
   if (field !== undefined) {
     if (!isFiltered(field))

@@ -3,6 +3,7 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
+import { normalized } from '../../kernel/text.ts'
 import type { PlacedRow } from '../../kit/formats/feature-writers.ts'
 import { cellOf, type WrittenCell } from '../../kit/formats/table-writer.ts'
 import { parseTime } from '../../kit/http/parse-time.ts'
@@ -64,7 +65,7 @@ export const RECORD_MEMBERS: readonly string[] = [
 
 /** Name of a type's field, without a possible prefix `values.`. */
 export const bareName = (name: string): string =>
-  (name.startsWith('values.') ? name.slice('values.'.length) : name).normalize('NFC')
+  normalized(name.startsWith('values.') ? name.slice('values.'.length) : name)
 
 /** What a name of a record's column says. */
 const recordField = (said: string): { said: string; name: string; isMember: boolean } => {

@@ -2,6 +2,7 @@ import type { EventLog } from '../../engines/event-log.ts'
 import { Failure, taken } from '../../kernel/errors.ts'
 import { decodeJson, type EventMetadata } from '../../kernel/event.ts'
 import { RecentMap } from '../../kernel/recent-map.ts'
+import { normalized } from '../../kernel/text.ts'
 import type { Keyring } from '../keys/keyring.ts'
 import type { IdSource } from '../http/route.ts'
 import { appendFacts } from './handle-command.ts'
@@ -68,7 +69,7 @@ const nameOf = (keyring: Keyring, text: string): string => {
   return name
 }
 
-export const normalizeKey = (value: string): string => value.normalize('NFC').trim().toLowerCase()
+export const normalizeKey = (value: string): string => normalized(value).trim().toLowerCase()
 
 /** The record that the claim names; its own stream tells whether it holds the value. */
 export const claimOwner = async (log: Pick<EventLog, 'read'>, claim: UniqueClaim): Promise<string | undefined> =>

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { FileStore } from '../../engines/file-store.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
+import { normalized } from '../../kernel/text.ts'
 import { readStreamedForm } from '../http/streamed-form.ts'
 import type { Received, RouteRequest } from '../http/route.ts'
 
@@ -59,9 +60,7 @@ export const receiveFile = async (
 }
 
 const shortName = (name: string): string => {
-  const clean = name
-    .replace(/^.*[/\\]/s, '')
-    .normalize('NFC')
+  const clean = normalized(name.replace(/^.*[/\\]/s, ''))
     .replace(/[\p{Cc}\p{Cs}\u2028-\u202e\u2066-\u2069]/gu, '')
     .trim()
   return clean === '' ? 'file' : [...clean].slice(0, NAME_CHARS_MAX).join('')

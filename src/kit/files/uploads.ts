@@ -4,6 +4,7 @@ import { Failure, invalid } from '../../kernel/errors.ts'
 import { readStreamedForm } from '../http/streamed-form.ts'
 import type { Received, RouteRequest } from '../http/route.ts'
 import type { Row } from '../../kernel/table.ts'
+import { normalized } from '../../kernel/text.ts'
 import { type AttachedFile, type FileHolder, filesOf, uploadKey } from './attached-file.ts'
 import { contentTypeOf, HEAD_BYTES } from './content-type.ts'
 
@@ -139,10 +140,7 @@ const ESCAPED: { [written: string]: string } = { '%22': '"', '%0D': '', '%0A': '
 
 /** A name that can be shown: without control characters. It is never a path. */
 const fileName = (name: string): string => {
-  const clean = name
-    .replace(/^.*[/\\]/s, '')
-    .replace(/%(22|0D|0A)/g, (one) => ESCAPED[one])
-    .normalize('NFC')
+  const clean = normalized(name.replace(/^.*[/\\]/s, '').replace(/%(22|0D|0A)/g, (one) => ESCAPED[one]))
     .replace(/[\p{Cc}\p{Cs}\u2028-\u202e\u2066-\u2069]/gu, '')
     .trim()
   return clean === '' ? 'file' : [...clean].slice(0, NAME_CHARACTERS_MAX).join('')

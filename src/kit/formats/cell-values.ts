@@ -5,6 +5,7 @@ import { isWeekday, monthOf } from './date-words.ts'
 import { type Cell, isBlank } from './table-cells.ts'
 import { westernDigits } from './western-digits.ts'
 import type { ZonedTime } from '../../kernel/zoned-time.ts'
+import { normalized } from '../../kernel/text.ts'
 
 /** A cell's value, or a description of the expected one. */
 export type Understood = { value: Json | undefined } | { expected: string }
@@ -79,8 +80,7 @@ const GROUPED = {
 
 /** A number as people write it: with thousands, a currency, a percent sign, in parentheses where it is negative. */
 export const parseNumber = (text: string, decimal: ',' | '.'): number | undefined => {
-  const bare = text
-    .normalize('NFKC')
+  const bare = normalized(text, 'NFKC')
     .replace(/[\s'’]/g, '')
     .replace(IN_PARENTHESES, '-$1$2')
     .replace(/−/g, '-')
@@ -247,7 +247,7 @@ const placeOf = (said: string): Understood => {
 const optionOf = (text: string, options: readonly string[]): string =>
   options.find((one) => one === text) ?? options.find((one) => caseless(one) === caseless(text)) ?? text
 
-const caseless = (text: string): string => text.normalize('NFC').toLowerCase()
+const caseless = (text: string): string => normalized(text).toLowerCase()
 
 const optionsOf = (text: string, options: readonly string[]): string[] => {
   const whole = optionOf(text, options)

@@ -1,5 +1,6 @@
 import { columnName } from './column-name.ts'
 import { type Cell, isBlank, shownCell, type TableRow } from './table-cells.ts'
+import { normalized } from '../../kernel/text.ts'
 
 /** Where a table begins within a sheet. */
 export interface Header {
@@ -26,7 +27,7 @@ export const findHeader = (rows: readonly TableRow[], expected: ReadonlySet<stri
 
 /** Names compare without case, form of accents and surrounding space. */
 export const nameKey = (cell: Cell | undefined): string =>
-  shownCell(cell).normalize('NFC').replace(/\s+/g, ' ').trim().toLowerCase()
+  normalized(shownCell(cell)).replace(/\s+/g, ' ').trim().toLowerCase()
 
 const firstWide = (rows: readonly TableRow[]): TableRow | undefined => {
   const widths = rows.map(({ cells }) => cells.filter((cell) => !isBlank(cell)).length)
@@ -39,7 +40,7 @@ const isName = (cell: Cell): boolean => isBlank(cell) || (typeof cell === 'strin
 const columnNames = (cells: readonly Cell[]): string[] => {
   const used = new Set<string>()
   return cells.map((cell, i) => {
-    const said = shownCell(cell).normalize('NFC').replace(/\s+/g, ' ').trim()
+    const said = normalized(shownCell(cell)).replace(/\s+/g, ' ').trim()
     const name = said === '' ? `Column ${columnName(i)}` : said
     let own = name
     for (let n = 2; used.has(own); n++) own = `${name} (${n})`

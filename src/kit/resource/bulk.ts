@@ -1,6 +1,7 @@
 import { nextSlice } from '../../kernel/breath.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import { isObject, type JsonObject, type JsonSchema } from '../../kernel/json.ts'
+import { normalized } from '../../kernel/text.ts'
 import { idSource } from '../commands/ids.ts'
 import { severalAtOnce } from '../commands/several-at-once.ts'
 import { allWrote } from '../commands/wrote.ts'
@@ -105,7 +106,7 @@ export const writeEach = async <Done extends Written>(
   return { done, rejected, wrote: allWrote(...done.map(({ wrote }) => wrote)) }
 }
 
-const turnOf = (i: number, key: unknown): string => `${i} ${String(key).normalize('NFC').trim().toLowerCase()}`
+const turnOf = (i: number, key: unknown): string => `${i} ${normalized(String(key)).trim().toLowerCase()}`
 
 const outcomeOf = async <Done>(index: number, write: () => Promise<Done>): Promise<Done | Rejected> => {
   try {

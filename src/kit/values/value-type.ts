@@ -13,7 +13,7 @@ import {
   TIME_MS_MAX,
   TIME_MS_MIN,
 } from '../../kernel/schema.ts'
-import { charsOf, keptText, textFault } from '../../kernel/text.ts'
+import { charsOf, keptText, textFault, normalized } from '../../kernel/text.ts'
 import { parseTime } from '../http/parse-time.ts'
 import { charsMaxOf, linearPattern, patternsFault } from './pattern.ts'
 
@@ -225,7 +225,7 @@ const areOptions = ({ options = [] }: ValueRule, value: Json): boolean =>
   new Set(value.map(nfc)).size === value.length &&
   value.every((one) => typeof one === 'string' && options.includes(nfc(one) as string))
 
-const nfc = (value: Json): Json => (typeof value === 'string' ? value.normalize('NFC') : value)
+const nfc = (value: Json): Json => (typeof value === 'string' ? normalized(value) : value)
 
 const OPTIONS_SHOWN = 20
 

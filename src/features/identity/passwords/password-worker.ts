@@ -2,6 +2,7 @@ import { parentPort } from 'node:worker_threads'
 import { ZxcvbnFactory } from '@zxcvbn-ts/core'
 import * as common from '@zxcvbn-ts/language-common'
 import * as english from '@zxcvbn-ts/language-en'
+import { normalized } from '../../../kernel/text.ts'
 
 export interface StrengthJob {
   password: string
@@ -74,7 +75,7 @@ const isMadeOf = (words: readonly string[], text: string): boolean => {
 
 /** Each text without non-letters, and its words; also without accents. */
 const wordsOf = (about: readonly string[]): string[] => {
-  const texts = about.flatMap((text) => [text, text.normalize('NFKD').replace(/\p{M}/gu, '')])
+  const texts = about.flatMap((text) => [text, normalized(text, 'NFKD').replace(/\p{M}/gu, '')])
   const words = texts.flatMap((text) => [
     text.toLowerCase(),
     squeezed(text),
