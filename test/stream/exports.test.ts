@@ -229,6 +229,7 @@ test('exports have what the lists answer', { timeout: 600_000 }, async (t) => {
     t.equal(Buffer.byteLength(file.text), row.size)
     t.equal((await call(service, 'GET', `/${row.downloadPath.replace(/signature=./, 'signature=~')}`)).status, 404)
     t.equal((await call(service, 'GET', `/${row.downloadPath.replace(/expires=\d/, 'expires=9')}`)).status, 404)
+    t.equal((await call(service, 'GET', `/${row.downloadPath.replace(/organization=[^&]+&/, '')}`)).status, 404)
     const { token: stranger } = await signUp(service)
     t.equal((await call(service, 'GET', path, { token: stranger })).status, 404)
     await ask(service, 'DELETE', path, { token })

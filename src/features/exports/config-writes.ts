@@ -40,8 +40,9 @@ export class ConfigWrites implements ResourceWrites {
       const before = await current(kept)
       // A body may have been read before a field was renamed.
       const after = await current(changedValues(declaration, valuesCheck(declaration), before, change))
-      // A field removed since does not prevent renaming the config.
-      if (!isDeepStrictEqual(pick(after, ASKED), pick(before, ASKED))) await this.assertAskable(origin, after)
+      // A field removed since does not prevent renaming the config, or ending its schedule.
+      const asked = after.schedule === undefined ? ASKED : [...ASKED, 'schedule']
+      if (!isDeepStrictEqual(pick(after, asked), pick(before, asked))) await this.assertAskable(origin, after)
       return after
     }
     return this.writer.update(origin, change.id, next, change.expectedVersion)

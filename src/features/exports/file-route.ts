@@ -61,8 +61,9 @@ export const fileRoute = ({ tables, files, keyring, callerNow }: FileRouteServic
     },
     handler: async (request) => {
       const { exportId } = request.params
-      const { organization: organizationId = '', expires = 0, signature = '' } = request.query
-      if (!isSigned(keyring, exportId, { expires, signature }, request.now)) throw new Failure('not_found')
+      const { organization: organizationId, expires = 0, signature = '' } = request.query
+      const isOurs = isSigned(keyring, exportId, { expires, signature }, request.now)
+      if (organizationId === undefined || !isOurs) throw new Failure('not_found')
       const row = await tables.get<ExportRow>(EXPORTS.name, organizationId, exportId)
       if (row === undefined || row.status !== 'completed') throw new Failure('not_found')
       // The link gives no more than its requester could still ask for.

@@ -138,3 +138,29 @@ test('whoever may not export sets no schedule', { timeout: 600_000 }, async (t) 
   })
   t.equal((await call(service, 'POST', '/export-config', { token: theirs, body: config })).status, 201)
 })
+
+test('whoever may not see a column of a config sets no schedule of it', { timeout: 600_000 }, async (t) => {
+  const service = await startService(folderOf(t))
+  t.teardown(() => service.kill())
+  const { token, hubId } = await signUp(service)
+  const make = async (path: string, body: object) => (await ask(service, 'POST', path, { token, body })).data
+  const fields = ['number', 'price'].map((name) => ({ name, type: 'text' }))
+  const { _id: dataTypeId } = await make('/data-type', { name: 'Parts', primaryKey: 'number', fields })
+  const role = await make('/role', {
+    name: 'Clerk',
+    permissions: ['view/data', 'view/export-config', 'edit/export-config'],
+    permissionDetails: [{ permissionName: 'view/data', dataTypeId, hiddenFields: ['price'] }],
+  })
+  const [email, password] = [`c.${process.pid}@example.com`, 'Correct-horse-8-battery']
+  await make('/user', { name: 'C', email, password, roleId: role._id, hubId: [hubId] })
+  const { token: theirs } = await ask(service, 'POST', '/auth/login', { body: { email, password } })
+  const schedule = { repeat: { period: 'daily', at: '06:00' }, timeZone: 'UTC' }
+  const config = { name: 'Prices', target: 'data', dataTypeId, fields: ['price'], schedule }
+  const { _id } = await make('/export-config', config)
+  const amended = (body: object) => call(service, 'PATCH', `/export-config/${_id}`, { token: theirs, body })
+  t.match(await amended({ schedule: { ...schedule, timeZone: 'Europe/Warsaw' } }), {
+    status: 403,
+    json: { fields: ['price'] },
+  })
+  t.equal((await amended({ schedule: null })).status, 200, 'but ends one')
+})
