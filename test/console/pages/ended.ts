@@ -44,6 +44,18 @@ test('a session that ends in the middle of a form', { skip, timeout: 900_000 }, 
   await cover(page).waitFor()
   await signInAgain(page, world.login)
   t.equal(await phone.getByLabel('Name').inputValue(), 'Van', 'in a dialog')
+
+  await phone.getByRole('button', { name: 'Close' }).click()
+  await page.evaluate("location.hash = '#/fences'")
+  await page.getByRole('button', { name: '+ Circle' }).click()
+  await endSessions(page, world)
+  t.equal(
+    await page.getByText('Your role does not allow').count(),
+    0,
+    'nor is anything said of the role beside a draft',
+  )
+  await signInAgain(page, world.login)
+  await page.getByLabel('Centre').waitFor()
   const unexpected = complaints.filter((text) => !/Failed to load resource: .* 401/.test(text))
   t.same(unexpected, [], 'nothing breaks')
 })
