@@ -21,6 +21,10 @@ export const numberOf = (value: unknown): number | undefined => {
 /** A required coordinate or time: NaN, which the store refuses, where it is missing. */
 export const requiredOf = (value: unknown): number => numberOf(value) ?? Number.NaN
 
+/** Degrees and minutes of arc as degrees; NaN from 60 minutes on. */
+export const degreesOf = (degrees: number, minutes: number): number =>
+  minutes < 60 ? degrees + minutes / 60 : Number.NaN
+
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 

@@ -27,6 +27,33 @@ const checkFacts = (t: Test, name: string, protocol: StreamProtocol): void => {
   }
 }
 
+test('a place of 60 minutes of arc is none', async (t) => {
+  const placeIn = (minutes: string): { [protocol: string]: number | undefined } => ({
+    h02: pointsOf(
+      heardBy(h02, `*HQ,4970105243,V1,104000,A,22${minutes}.1777,N,11357.8913,E,000.27,235,130721,FFFFFBFF#`),
+    )[0]?.lat,
+    'h02 without a dot': pointsOf(
+      heardBy(h02, `*HQ,4970105243,V1,104000,A,22${minutes}1777,N,11357.8913,E,000.27,235,130721,FFFFFBFF#`),
+    )[0]?.lat,
+    'h02 in binary': pointsOf(
+      h02
+        .open()
+        .push(
+          Buffer.from(`24497010524310400013072122${minutes}177706113578913e000235fffffbff0000000000`, 'hex').subarray(
+            0,
+            32,
+          ),
+          NOW,
+        ),
+    )[0]?.lat,
+    tk103: pointsOf(
+      heardBy(tk103, `(088048003342BP05000088048003342210713A22${minutes}.9806N11404.9355E000.1104000323.87000000L0)`),
+    )[0]?.lat,
+  })
+  for (const [protocol, lat] of Object.entries(placeIn('59'))) t.ok(Math.abs((lat as number) - 22.99) < 0.01, protocol)
+  for (const [protocol, lat] of Object.entries(placeIn('60'))) t.ok(Number.isNaN(lat), protocol)
+})
+
 test('Queclink: every report of the public suite, in order where one has several', async (t) => {
   checkFacts(t, 'queclink', queclink)
   const [said] = heardBy(

@@ -1,6 +1,7 @@
 import { devicePoint, ofKnots } from '../point.ts'
 import type { Said } from '../stream.ts'
 import { utcOf } from '../utc-time.ts'
+import { degreesOf } from '../values.ts'
 import { stateOf } from './state.ts'
 
 /**
@@ -12,8 +13,8 @@ export const readBinary = (bytes: Buffer): Said | undefined => {
   const name = digits.slice(0, 10)
   if (!/^\d{22}/.test(digits)) return undefined
   const flags = Number.parseInt(digits[41], 16)
-  const lat = degreesOf(digits.slice(22, 30), 2) * ((flags & 4) === 0 ? -1 : 1)
-  const lng = degreesOf(digits.slice(32, 41), 3) * ((flags & 8) === 0 ? -1 : 1)
+  const lat = degreesIn(digits.slice(22, 30), 2) * ((flags & 4) === 0 ? -1 : 1)
+  const lng = degreesIn(digits.slice(32, 41), 3) * ((flags & 8) === 0 ? -1 : 1)
   if ((flags & 2) === 0 && (lat !== 0 || lng !== 0)) return { kind: 'login', name }
   const point = devicePoint(timeIn(digits), lat, lng, {
     speed: ofKnots(Number(digits.slice(42, 45))),
@@ -26,8 +27,8 @@ export const readBinary = (bytes: Buffer): Said | undefined => {
 
 const STATE_AT = 25
 
-const degreesOf = (digits: string, degrees: number): number =>
-  Number(digits.slice(0, degrees)) + Number(digits.slice(degrees)) / (60 * 10 ** (digits.length - degrees - 2))
+const degreesIn = (digits: string, degrees: number): number =>
+  degreesOf(Number(digits.slice(0, degrees)), Number(digits.slice(degrees)) / 10 ** (digits.length - degrees - 2))
 
 const timeIn = (digits: string): number => {
   const [hour, minute, second, day, month, year] = [10, 12, 14, 16, 18, 20].map((at) =>

@@ -1,7 +1,7 @@
 import { devicePoint, ofKnots } from '../point.ts'
 import type { Said } from '../stream.ts'
 import { utcOf } from '../utc-time.ts'
-import { numberOf } from '../values.ts'
+import { degreesOf, numberOf } from '../values.ts'
 import { stateOf } from './state.ts'
 
 /** Sentences that wait for `V4`, and those that are echoed. */
@@ -31,8 +31,8 @@ const stamp = (now: number): string => new Date(now).toISOString().replace(/\D/g
 const pointsIn = (fields: readonly string[], now: number) => {
   const south = fields.findIndex((field, i) => /^[NS]$/.test(field) && /^[EW]$/.test(fields[i + 2] ?? ''))
   if (south < 3) return []
-  const lat = degreesOf(fields[south - 1]) * (fields[south] === 'S' ? -1 : 1)
-  const lng = degreesOf(fields[south + 1]) * (fields[south + 2] === 'W' ? -1 : 1)
+  const lat = degreesIn(fields[south - 1]) * (fields[south] === 'S' ? -1 : 1)
+  const lng = degreesIn(fields[south + 1]) * (fields[south + 2] === 'W' ? -1 : 1)
   const isFix = fields[south - 2] === 'A' || /^\d+$/.test(fields[south - 2])
   if (!isFix && (lat !== 0 || lng !== 0)) return []
   const dateAt = fields.findIndex((field, i) => i > south + 3 && /^\d{6}$/.test(field))
@@ -48,11 +48,11 @@ const pointsIn = (fields: readonly string[], now: number) => {
 }
 
 /** `ddmm.mmmm`, `ddmmmmmm`, or `-dd-mm.mmmm`; NaN for anything else. */
-const degreesOf = (text: string): number => {
+const degreesIn = (text: string): number => {
   const parts = /^-(\d+)-(\d+\.\d+)$/.exec(text) ?? /^(\d*?)(\d{1,2}\.\d+)$/.exec(text)
-  if (parts !== null) return Number(parts[1]) + Number(parts[2]) / 60
+  if (parts !== null) return degreesOf(Number(parts[1]), Number(parts[2]))
   const whole = /^(\d+)(\d{6})$/.exec(text)
-  return whole === null ? Number.NaN : Number(whole[1]) + Number(whole[2]) / 600_000
+  return whole === null ? Number.NaN : degreesOf(Number(whole[1]), Number(whole[2]) / 10_000)
 }
 
 /** `ddmmyy` and `hhmmss` in UTC; a sentence without a time of day has the moment of its arrival. */

@@ -1,7 +1,7 @@
 import { devicePoint, type DevicePoint, ofKmh } from '../point.ts'
 import type { Said } from '../stream.ts'
 import { utcOf } from '../utc-time.ts'
-import { numberOf } from '../values.ts'
+import { degreesOf, numberOf } from '../values.ts'
 import { besideIn, stateIn } from './beside.ts'
 
 /** Id and type side by side, or each before a comma: then dates begin with the day, and speeds have any length. */
@@ -36,8 +36,8 @@ const pointsIn = (type: string, body: string, hasCommas: boolean): DevicePoint[]
   const place = PLACE.exec(body)
   if (place === null) return []
   const [, one, month, other, fix, latDegrees, latMinutes, south, lngDegrees, lngMinutes, west, rest] = place
-  const lat = degreesOf(latDegrees, latMinutes) * (south === 'S' ? -1 : 1)
-  const lng = degreesOf(lngDegrees, lngMinutes) * (west === 'W' ? -1 : 1)
+  const lat = degreesOf(Number(latDegrees), Number(latMinutes)) * (south === 'S' ? -1 : 1)
+  const lng = degreesOf(Number(lngDegrees), Number(lngMinutes)) * (west === 'W' ? -1 : 1)
   const isZero = lat === 0 && lng === 0
   if (fix === 'V' && !isZero) return []
   const [, speed, hour, minute, second, end = ''] = (hasCommas ? MOVEMENT_WITH_COMMAS : MOVEMENT).exec(rest) ?? []
@@ -51,8 +51,6 @@ const pointsIn = (type: string, body: string, hasCommas: boolean): DevicePoint[]
     }),
   ]
 }
-
-const degreesOf = (degrees: string, minutes: string): number => Number(degrees) + Number(minutes) / 60
 
 /** Time of year, month, day, hour, minute, second as texts, in UTC; NaN where one is missing. */
 const timeOf = (parts: readonly (string | undefined)[]): number => {
