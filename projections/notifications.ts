@@ -39,8 +39,9 @@ export const notifications: Projection = {
 const made = async (data: NotificationMade, rows: Rows): Promise<void> => {
   const { organizationId, userId, notificationId, at: firstAt } = data
   // A repeated event must not make it unread again.
-  if ((await rows.get(NOTIFICATIONS.name, organizationId, notificationId)) !== undefined) return
-  rows.put(NOTIFICATIONS.name, organizationId, notificationId, notificationRow(data))
+  if ((await rows.get(NOTIFICATIONS.name, organizationId, notificationId)) === undefined)
+    rows.put(NOTIFICATIONS.name, organizationId, notificationId, notificationRow(data))
+  // Nor is this row there because that one is: of a commit that broke off, either may be stored.
   const known = await rows.get<NotifiedUserRow>(NOTIFIED_USERS.name, NO_ORGANIZATION, userId)
   if (known === undefined || firstAt < known.firstAt)
     rows.put(NOTIFIED_USERS.name, NO_ORGANIZATION, userId, { organizationId, firstAt } satisfies NotifiedUserRow)
