@@ -8,16 +8,18 @@ import { rebuildableNames } from '../operations/rebuilds.ts'
 import { askControl, type ControlAnswer } from './control-socket.ts'
 import { print } from './print.ts'
 
-const usage = (names: readonly string[]): string => `waymark rebuild <projection> [flags of start]
+const USAGE = `waymark rebuild <projection> [flags of start]
 Rebuilds a read model, compares it with the live one, swaps it in, and prints what differed as JSON.
 Ends with 1 when something differed. Projections:
-${names.map((name) => `  ${name}\n`).join('')}`
+${rebuildableNames()
+  .map((name) => `  ${name}\n`)
+  .join('')}`
 
 /** `waymark rebuild`: asks the server that runs on the data folder, or works alone if none runs. */
 export const rebuildCommand = async (args: readonly string[]): Promise<number> => {
   const [name, ...flags] = args
   if (name === undefined) throw new ConfigError('name a projection; run waymark rebuild --help')
-  if (name === '--help') return print(usage(rebuildableNames()))
+  if (name === '--help') return print(USAGE)
   const config = readConfig([...flags, '--port', '0'])
   if (isEmbedded(config.logUrl) && !existsSync(config.dataPath))
     throw new ConfigError(`--data ${config.dataPath} does not exist`)

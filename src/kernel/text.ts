@@ -40,7 +40,7 @@ export const keptText = (text: string, kind: TextKind): string => (kind === 'key
 
 /** A Unicode normalization in linear time: putting marks in order takes the square of how many follow each other. */
 export const normalized = (text: string, form: 'NFC' | 'NFKC' | 'NFKD' = 'NFC'): string =>
-  (MANY_MARKS.test(text) ? text.replace(MARKS, `$&${JOINER}`) : text).normalize(form)
+  text.replace(MARKS, `$&${JOINER}`).normalize(form)
 
 /** Characters of Unicode, as JSON Schema counts them. */
 export const charsOf = (text: string): number => {

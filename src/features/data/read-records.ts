@@ -2,7 +2,6 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { Failure, invalid } from '../../kernel/errors.ts'
 import type { JsonSchema } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { normalized } from '../../kernel/text.ts'
 import { answerList, type ListRequest } from '../../kit/http/answer-list.ts'
 import { plainNumber } from '../../kit/http/plain-number.ts'
 import {
@@ -27,7 +26,16 @@ import { nameKey } from './data-type.ts'
 import { uniqueKey, uniqueTermOf, wordGroups } from './record-index.ts'
 import { asksForValues, assertFieldsShown, recordQuestion } from './record-question.ts'
 import { record } from './record.ts'
-import { DATA_TYPES, type DataTypeRow, hiddenOf, RECORDS, type RecordRow, recordShower, shownRecord } from './views.ts'
+import {
+  bareName,
+  DATA_TYPES,
+  type DataTypeRow,
+  hiddenOf,
+  RECORDS,
+  type RecordRow,
+  recordShower,
+  shownRecord,
+} from './views.ts'
 
 type Services = Pick<ResourceServices, 'tables'>
 
@@ -270,7 +278,7 @@ const withFields = (caller: UserCaller, types: readonly DataTypeRow[], query: Li
   const chosen = query.fields.split(',').map((part) => {
     const name = part.trim()
     if (shape.members.includes(name)) return name
-    const bare = normalized(name.startsWith('values.') ? name.slice('values.'.length) : name)
+    const bare = bareName(name)
     if (!names.has(bare)) throw invalid('/fields', `names an unknown field ${JSON.stringify(bare)}`)
     asked.push(bare)
     return `values.${bare}`

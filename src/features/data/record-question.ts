@@ -2,13 +2,12 @@ import type { Find, Range, TableStore } from '../../engines/table-store.ts'
 import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { assertShown } from '../../kernel/hidden-fields.ts'
-import { normalized } from '../../kernel/text.ts'
 import type { ListQuery } from '../../kit/http/list-query.ts'
 import { askedValue, askedValues, assertKnown } from '../../kit/values/asked-values.ts'
 import type { ValueRule } from '../../kit/values/value-type.ts'
 import { RANGED, type StoredField } from './fields.ts'
 import { absentTermOf, boundText, isFiltered, slotNames, sortBounds, termOf } from './record-index.ts'
-import { type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
+import { bareName, type DataTypeRow, hiddenOf, RECORDS } from './views.ts'
 
 /** Table query of `?values.…=` and `?sortBy=values.…`. */
 export interface RecordQuestion {
@@ -104,14 +103,14 @@ const askedFields = (type: DataTypeRow, query: ListQuery): Asked[] => {
   )
   const { sortBy } = query
   if (sortBy?.startsWith(VALUES) !== true) return asked
-  const field = type.fields.find(({ name }) => name === normalized(sortBy.slice(VALUES.length)))
+  const field = type.fields.find(({ name }) => name === bareName(sortBy))
   if (field === undefined) throw invalid('/sortBy', `names no field of ${type.name}`)
   return [...asked, { name: 'sortBy', field, bound: 'sort' }]
 }
 
 const filterOf = (type: DataTypeRow, name: string, sent: unknown): Asked => {
   const texts = [sent].flat() as string[]
-  const asked = normalized(name.slice(VALUES.length))
+  const asked = bareName(name)
   const field = type.fields.find((one) => one.name === asked)
   if (field !== undefined) {
     if (!isFiltered(field))

@@ -4,6 +4,7 @@ import type { TableStore } from '../../engines/table-store.ts'
 import { type AttachedFile, withoutFiles } from '../../kit/files/attached-file.ts'
 import type { PermissionDetail, UserCaller } from '../../kernel/caller.ts'
 import type { Row, TableDeclaration } from '../../kernel/table.ts'
+import { normalized } from '../../kernel/text.ts'
 import type { StoredField } from './fields.ts'
 
 export const DATA_TYPES = 'dataTypes'
@@ -35,6 +36,10 @@ export interface RecordRow extends Row {
   /** Terms that find it. */
   terms?: string[]
 }
+
+/** Name of a type's field, without a possible prefix `values.`. */
+export const bareName = (name: string): string =>
+  normalized(name.startsWith('values.') ? name.slice('values.'.length) : name)
 
 /** A value by its field's key, by own properties only: a key such as `constructor` has no inherited value. */
 export const valueIn = (values: JsonObject, key: string): Json | undefined =>

@@ -3,12 +3,11 @@ import type { UserCaller } from '../../kernel/caller.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Json, JsonObject } from '../../kernel/json.ts'
 import type { Row } from '../../kernel/table.ts'
-import { normalized } from '../../kernel/text.ts'
 import type { PlacedRow } from '../../kit/formats/feature-writers.ts'
 import { cellOf, type WrittenCell } from '../../kit/formats/table-writer.ts'
 import { parseTime } from '../../kit/http/parse-time.ts'
 import { assertExists } from '../../kit/resource/references.ts'
-import { DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
+import { bareName, DATA_TYPES, type DataTypeRow, hiddenOf } from '../data/views.ts'
 import { componentsOf, type FlowRow, FLOWS } from '../flows/views.ts'
 import type { ExportQuestion } from './events.ts'
 
@@ -62,10 +61,6 @@ export const RECORD_MEMBERS: readonly string[] = [
   'version',
   'organizationId',
 ]
-
-/** Name of a type's field, without a possible prefix `values.`. */
-export const bareName = (name: string): string =>
-  normalized(name.startsWith('values.') ? name.slice('values.'.length) : name)
 
 /** What a name of a record's column says. */
 const recordField = (said: string): { said: string; name: string; isMember: boolean } => {

@@ -1,7 +1,7 @@
 import type { TableStore } from '../../engines/table-store.ts'
 import type { Json } from '../../kernel/json.ts'
-import { DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
-import { bareName, RECORD_MEMBERS } from './columns.ts'
+import { bareName, DATA_TYPES, type DataTypeRow, fieldNamed } from '../data/views.ts'
+import { RECORD_MEMBERS } from './columns.ts'
 
 const VALUES = 'values.'
 /** A filter by a field, whose name has no point, and its bound. */

@@ -13,7 +13,7 @@ import {
   TIME_MS_MAX,
   TIME_MS_MIN,
 } from '../../kernel/schema.ts'
-import { charsOf, keptText, textFault, normalized } from '../../kernel/text.ts'
+import { charsOf, keptText, normalized, textFault } from '../../kernel/text.ts'
 import { parseTime } from '../http/parse-time.ts'
 import { charsMaxOf, linearPattern, patternsFault } from './pattern.ts'
 

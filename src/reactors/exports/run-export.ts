@@ -30,8 +30,7 @@ export const exportWork = (services: ExportRunServices): JobWork<ExportRequested
     const [first] = await services.log.read(EXPORT.stream(id), 0, 1)
     if (first?.type !== EXPORT.types.requested) return
     const { organizationId } = decodeJson<ExportRequested>(first.data)
-    const keys = Array.from({ length: attempt }, (_, i) => exportKey(organizationId, id, i + 1))
-    for await (const { key } of services.files.list(keys[0])) if (keys.includes(key)) await services.files.delete(key)
+    for (let each = 1; each <= attempt; each++) await services.files.delete(exportKey(organizationId, id, each))
   },
 })
 
